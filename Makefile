@@ -1,0 +1,46 @@
+# Everything here is also the way CI does it. `make test` needs Go, gcc, Node with npm, and Debian's PostgreSQL, which it
+# installs when it may.
+
+GO ?= go
+FUZZTIME ?= 20s
+
+.PHONY: build run test unit e2e bench docs fuzz fmt lint clean
+
+build:
+	$(GO) build -o bin/cairn .
+
+run: build
+	./bin/cairn serve
+
+# All checks: gofmt, vet, Go tests with the race detector on SQLite and PostgreSQL, real clients, MCP conformance.
+test:
+	scripts/test
+
+# The Go tests alone; `make unit ARGS="-run TestTasks ./internal/task"` narrows them.
+unit:
+	scripts/with-postgres scripts/gotest $(ARGS)
+
+# Real clients and the conformance suite alone; `make e2e ARGS=e2e/inspector.test.mjs` narrows them.
+e2e: build
+	scripts/with-postgres scripts/e2e $(ARGS)
+
+bench:
+	$(GO) run ./bench
+
+# Written aside first, so that a build that fails doesn't empty the file.
+docs:
+	$(GO) run . tools --markdown > docs/tools.md.new
+	mv docs/tools.md.new docs/tools.md
+
+# Every fuzz test in turn, FUZZTIME each.
+fuzz:
+	FUZZTIME=$(FUZZTIME) scripts/fuzz $(ARGS)
+
+fmt:
+	scripts/lint --fix
+
+lint:
+	scripts/lint
+
+clean:
+	rm -rf bin e2e/node_modules

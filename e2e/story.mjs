@@ -1,0 +1,70 @@
+// One piece of work, the same for every client: whatever the transport and the protocol version, it must go alike.
+import assert from 'node:assert/strict'
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** Tools that a token with all areas sees, of those that this story and the next ones use. */
+export const taskTools = [
+  'create_personal_task', 'create_work_task', 'list_tasks', 'complete_task',
+  'list_projects', 'get_project_context', 'log_session_summary',
+]
+
+/** client: {listTools() -> {tools}, callTool({name, arguments}) -> result}, as both TypeScript SDKs have it. */
+export async function taskStory(client) {
+  const { tools } = await client.listTools()
+  checkTools(tools)
+  assert.deepEqual((await client.listTools()).tools.map((t) => t.name), tools.map((t) => t.name), 'order of tools')
+
+  const name = `Water the plants ${Date.now()}`
+  const made = await call(client, 'create_personal_task', { name })
+  assert.equal(made.structuredContent.result, 'created')
+  const { id } = made.structuredContent
+  assert.match(id, uuid)
+  assert.ok(made.content[0].text.startsWith(`✅ Successfully created personal task: "${name}"`), made.content[0].text)
+  assert.ok(made.content[0].text.includes(`📋 Task ID: ${id}`), made.content[0].text)
+
+  const open = await call(client, 'list_tasks', { completed: false })
+  assert.equal(open.structuredContent.count, open.structuredContent.tasks.length)
+  assert.equal(find(open, id)?.text, name)
+  assert.equal(find(open, id)?.completed, false)
+
+  await call(client, 'complete_task', { task_id: id })
+  assert.equal(find(await call(client, 'list_tasks', { completed: true }), id)?.completed, true)
+  assert.equal(find(await call(client, 'list_tasks', { completed: false }), id), undefined)
+
+  assert.match((await call(client, 'list_projects', {})).content[0].text, /^Projects \(\d+\)/)
+
+  // What the model can put right comes back as a result that it sees, not as an error that its client swallows.
+  const unknown = await client.callTool({ name: 'list_tasks', arguments: { colour: 'red' } })
+  assert.equal(unknown.isError, true)
+  assert.match(unknown.content[0].text, /colour/)
+  const missing = await client.callTool({
+    name: 'complete_task', arguments: { task_id: '00000000-0000-7000-8000-000000000000' },
+  })
+  assert.equal(missing.isError, true)
+  await assert.rejects(client.callTool({ name: 'no_such_tool', arguments: {} }), (e) => e.code === -32602)
+}
+
+export function checkTools(tools) {
+  const names = tools.map((t) => t.name)
+  for (const name of taskTools) {
+    assert.ok(names.includes(name), `${name} is not among ${names.join(', ')}`)
+  }
+  for (const tool of tools) {
+    assert.ok(tool.description, `${tool.name} has no description`)
+    assert.equal(tool.inputSchema.type, 'object', tool.name)
+    // Clients that pass schemas on to a model's API fail on these.
+    assert.doesNotMatch(JSON.stringify(tool.inputSchema), /"null"/, tool.name)
+    for (const key of ['anyOf', 'oneOf', 'allOf']) {
+      assert.ok(!(key in tool.inputSchema), `${tool.name} has ${key} at the top of its schema`)
+    }
+  }
+}
+
+const find = (result, id) => result.structuredContent.tasks.find((t) => t.id === id)
+
+async function call(client, name, args) {
+  const result = await client.callTool({ name, arguments: args })
+  assert.ok(!result.isError, `${name}: ${JSON.stringify(result)}`)
+  return result
+}

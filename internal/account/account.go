@@ -1,0 +1,314 @@
+// Package account keeps people, their heaps and memberships, and the API tokens they hand to agents. It turns a credential
+// into a who.Caller, anew on each request, so that a revoked token or a changed membership counts at once.
+package account
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	_ "time/tzdata" // zones must be known on machines without a zone database too
+
+	"golang.org/x/text/unicode/norm"
+
+	"cairn/internal/change"
+	"cairn/internal/db"
+	"cairn/internal/fault"
+	"cairn/internal/op"
+	"cairn/internal/who"
+)
+
+// Service is the accounts of one server.
+type Service struct {
+	db *db.DB
+	// DefaultExpiry is how long a token lives where its maker doesn't say.
+	DefaultExpiry time.Duration
+}
+
+// New makes the service.
+func New(d *db.DB, defaultExpiry time.Duration) *Service {
+	return &Service{db: d, DefaultExpiry: defaultExpiry}
+}
+
+// Bootstrap makes the first account, the admin, with its Personal and Work heaps, where there is none yet. created tells
+// whether it did.
+func (s *Service) Bootstrap(ctx context.Context) (created bool, err error) {
+	if n, err := s.accounts(ctx); err != nil || n > 0 {
+		return false, err
+	}
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
+		created = false
+		id := db.NewID()
+		// Processes may start together on one fresh folder: the unique name lets one of them win.
+		n, err := tx.Exec(`INSERT INTO account (id, name, name_folded, zone, admin, created_at) SELECT CAST($1 AS TEXT), 'owner', 'owner', CAST($2 AS TEXT), 1, CAST($3 AS BIGINT)
+			WHERE NOT EXISTS (SELECT 1 FROM account) ON CONFLICT (name_folded) DO NOTHING`, id, systemZone(), tx.Now)
+		if err != nil || n == 0 {
+			return err
+		}
+		created = true
+		for i, kind := range []string{who.Personal, who.Work} {
+			heap, at := db.NewID(), tx.Now+int64(i) // the order of making counts: the personal one is the older
+			name := strings.ToUpper(kind[:1]) + kind[1:]
+			if _, err := tx.Exec(`INSERT INTO heap (id, name, kind, owner, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $5)`, heap, name, kind, id, at); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(`INSERT INTO member (heap, account, role, created_at) VALUES ($1, $2, 'owner', $3)`, heap, id, at); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return created, err
+}
+
+func (s *Service) accounts(ctx context.Context) (n int, err error) {
+	err = s.db.One(ctx, `SELECT count(*) FROM account`, nil, &n)
+	return n, err
+}
+
+// systemZone names the machine's time zone, or UTC where it can't be told.
+func systemZone() string {
+	candidates := []string{strings.TrimPrefix(os.Getenv("TZ"), ":")}
+	if target, err := filepath.EvalSymlinks("/etc/localtime"); err == nil {
+		if _, zone, ok := strings.Cut(filepath.ToSlash(target), "zoneinfo/"); ok {
+			candidates = append(candidates, zone)
+		}
+	}
+	if b, err := os.ReadFile("/etc/timezone"); err == nil {
+		candidates = append(candidates, strings.TrimSpace(string(b)))
+	}
+	for _, name := range candidates {
+		if name != "" && name != "Local" {
+			if _, err := time.LoadLocation(name); err == nil {
+				return name
+			}
+		}
+	}
+	return "UTC"
+}
+
+// Owner gives the caller for whoever works on the machine itself: the account named, or the first one where name is "".
+// person says whether it is the person (the command line) or a program on their behalf (stdio).
+func (s *Service) Owner(ctx context.Context, name string, person bool) (*who.Caller, error) {
+	q, args := `SELECT id FROM account WHERE disabled_at IS NULL ORDER BY created_at, id LIMIT 1`, []any(nil)
+	if name != "" {
+		q, args = `SELECT id FROM account WHERE name_folded = $1 AND disabled_at IS NULL`, []any{Fold(name)}
+	}
+	var id string
+	if err := s.db.One(ctx, q, args, &id); err != nil {
+		if db.IsNone(err) {
+			return nil, fault.New(fault.NotFound, "there is no account %q", name)
+		}
+		return nil, err
+	}
+	c := &who.Caller{AllAreas: true, Write: true, Person: person, Request: db.NewID()}
+	rows, err := s.db.Query(ctx, `SELECT a.id, a.name, a.zone, a.admin, `+heapColumns+` FROM account a `+joinHeaps+` WHERE a.id = $1 ORDER BY h.created_at, h.id`, id)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var zone string
+	var admin int64
+	for rows.Next() {
+		var h nullHeap
+		if err := rows.Scan(append([]any{&c.Account, &c.AccountName, &zone, &admin}, h.dest()...)...); err != nil {
+			return nil, err
+		}
+		h.addTo(c, nil)
+	}
+	c.Zone, c.Admin = location(zone), admin == 1
+	c.Actor, c.ActorName = "account:"+c.Account, c.AccountName
+	if !person {
+		c.Actor = "stdio:" + c.Account // an agent on the machine itself; what it does is not the person's doing
+	}
+	return c, rows.Err()
+}
+
+const (
+	heapColumns = `h.id, h.name, h.kind, m.role`
+	joinHeaps   = `LEFT JOIN (member m JOIN heap h ON h.id = m.heap AND h.archived_at IS NULL) ON m.account = a.id`
+)
+
+// nullHeap is a heap's columns in a join that may have none.
+type nullHeap struct{ id, name, kind, role *string }
+
+func (h *nullHeap) dest() []any { return []any{&h.id, &h.name, &h.kind, &h.role} }
+
+// addTo adds the heap to the caller's if it is there and, where only is not nil, among those.
+func (h *nullHeap) addTo(c *who.Caller, only []string) {
+	if h.id == nil {
+		return
+	}
+	if only != nil && !contains(only, *h.id) {
+		return
+	}
+	c.Heaps = append(c.Heaps, who.Heap{ID: *h.id, Name: *h.name, Kind: *h.kind, Role: *h.role})
+}
+
+func contains(list []string, s string) bool {
+	for _, v := range list {
+		if v == s {
+			return true
+		}
+	}
+	return false
+}
+
+func location(zone string) *time.Location {
+	if l, err := time.LoadLocation(zone); err == nil {
+		return l
+	}
+	return time.UTC
+}
+
+// Fold makes names that a person takes for the same the same: case, composition and outer spaces don't count.
+func Fold(name string) string {
+	return strings.ToLower(norm.NFKC.String(strings.Join(strings.Fields(name), " ")))
+}
+
+// Ops are the operations of this package.
+func (s *Service) Ops() []*op.Op {
+	return []*op.Op{
+		op.Define(op.Op{Name: "list_heaps", Title: "List heaps", Area: who.Core, Effect: op.Read,
+			Doc: "The heaps (separate spaces) you may use, oldest first, with kind and role. Tasks made without a heap go to the heap of the fitting kind."},
+			s.listHeaps),
+		op.Define(op.Op{Name: "set_account", Title: "Set account", Area: who.Core, Effect: op.Write, Set: "admin", PersonOnly: true, Idempotent: true,
+			Example: `{"zone":"UTC"}`, Doc: "Change the name or the time zone of your own account."},
+			s.setAccount),
+		op.Define(op.Op{Name: "create_token", Title: "Create token", Area: who.Core, Effect: op.Write, Set: "admin", PersonOnly: true,
+			Example: `{"name":"laptop"}`, Doc: "Make an API token for an agent. It is shown once."},
+			s.createToken),
+		op.Define(op.Op{Name: "list_tokens", Title: "List tokens", Area: who.Core, Effect: op.Read, Set: "admin", PersonOnly: true,
+			Doc: "Your API tokens with their rights and use; never the tokens themselves."},
+			s.listTokens),
+		op.Define(op.Op{Name: "revoke_token", Title: "Revoke token", Area: who.Core, Effect: op.Destroy, Set: "admin", PersonOnly: true, Idempotent: true, Confirm: true,
+			Example: `{"token":"laptop"}`, Doc: "End an API token at once, by id or name."},
+			s.revokeToken),
+	}
+}
+
+type heapsOut struct {
+	Count int       `json:"count"`
+	Heaps []heapOut `json:"heaps"`
+}
+
+type heapOut struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Kind string `json:"kind"`
+	Role string `json:"role"`
+}
+
+func (s *Service) listHeaps(ctx context.Context, _ struct{}) (heapsOut, error) {
+	out := heapsOut{Heaps: []heapOut{}}
+	for _, h := range who.From(ctx).Heaps {
+		out.Heaps = append(out.Heaps, heapOut{h.ID, h.Name, h.Kind, h.Role})
+	}
+	out.Count = len(out.Heaps)
+	return out, nil
+}
+
+type accountIn struct {
+	Name *string `json:"name" rule:"min=1,max=300"`
+	Zone *string `json:"zone" jsonschema:"IANA name such as Europe/Vienna" rule:"min=1,max=100"`
+}
+
+type accountOut struct {
+	ID      string `json:"id"`
+	Result  string `json:"result"`
+	Account struct {
+		ID   string `json:"id"`
+		Name string `json:"name"`
+		Zone string `json:"zone"`
+	} `json:"account"`
+}
+
+func (s *Service) setAccount(ctx context.Context, in accountIn) (out accountOut, err error) {
+	if in.Name == nil && in.Zone == nil {
+		return out, fault.Bad("name", "or zone must be given")
+	}
+	if in.Zone != nil {
+		if l, err := time.LoadLocation(*in.Zone); err != nil || l == time.Local {
+			return out, fault.Bad("zone", "is %q, must be an IANA zone such as Europe/Vienna or UTC", *in.Zone)
+		}
+	}
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
+		id := who.From(ctx).Account
+		_, now, err := s.getAccount(tx, id)
+		if err != nil {
+			return err
+		}
+		set := map[string]json.RawMessage{}
+		for f, v := range map[string]*string{"name": in.Name, "zone": in.Zone} {
+			if v != nil {
+				set[f], _ = json.Marshal(strings.TrimSpace(*v))
+			}
+		}
+		e := change.Entry{Kind: accountKind, Thing: id, Effect: change.Update, Before: change.Fields{}, After: change.Fields{}, Summary: "Changed the account"}
+		for f, v := range set {
+			if string(now[f]) != string(v) {
+				e.Before[f], e.After[f] = now[f], v
+			}
+		}
+		out.ID, out.Result, out.Account.ID = id, "existing", id
+		if len(e.After) > 0 {
+			if err := s.putAccount(ctx, tx, id, set); err != nil {
+				return err
+			}
+			change.Record(ctx, tx, e)
+			out.Result = "updated"
+		}
+		return tx.One(`SELECT name, zone FROM account WHERE id = $1`, []any{id}, &out.Account.Name, &out.Account.Zone)
+	})
+	return out, err
+}
+
+const accountKind = "account"
+
+// Kinds are the kinds of thing whose changes can be undone here.
+func (s *Service) Kinds() []change.Kind {
+	return []change.Kind{{Name: accountKind, Area: who.Core, Get: s.getAccount, Set: s.putAccount}}
+}
+
+func (s *Service) getAccount(tx *db.Tx, id string) (heap string, now map[string]json.RawMessage, err error) {
+	var name, zone string
+	if err := tx.One(`SELECT name, zone FROM account WHERE id = $1`+tx.ForUpdate(), []any{id}, &name, &zone); err != nil {
+		return "", nil, err
+	}
+	now = map[string]json.RawMessage{}
+	now["name"], _ = json.Marshal(name)
+	now["zone"], _ = json.Marshal(zone)
+	return "", now, nil
+}
+
+func (s *Service) putAccount(_ context.Context, tx *db.Tx, id string, set map[string]json.RawMessage) error {
+	for f, raw := range set {
+		var v string
+		if err := json.Unmarshal(raw, &v); err != nil {
+			return err
+		}
+		var err error
+		switch f {
+		case "name":
+			_, err = tx.Exec(`UPDATE account SET name = $2, name_folded = $3 WHERE id = $1`, id, v, Fold(v))
+		case "zone":
+			_, err = tx.Exec(`UPDATE account SET zone = $2 WHERE id = $1`, id, v)
+		default:
+			err = fmt.Errorf("an account has no field %q", f)
+		}
+		if db.IsUnique(err) {
+			return fault.New(fault.Conflict, "there is an account named %q already", v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errNoToken is what an unknown token gets, whatever is wrong with it: an attacker learns nothing from the words.
+var errNoToken = errors.New("no such token")

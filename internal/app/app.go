@@ -1,0 +1,222 @@
+// Package app wires the parts together and does nothing else: it opens the data, gives every feature what it needs, and
+// hands the operations to the surfaces.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"cairn/internal/account"
+	"cairn/internal/audit"
+	"cairn/internal/change"
+	"cairn/internal/config"
+	"cairn/internal/db"
+	"cairn/internal/edge"
+	"cairn/internal/mcp"
+	"cairn/internal/op"
+	"cairn/internal/search"
+	"cairn/internal/task"
+	"cairn/internal/web"
+	"cairn/internal/who"
+)
+
+// Version is the product's version; the build may set it.
+var Version = "0.1.0"
+
+// indexBytes bounds the search indexes kept in memory.
+const indexBytes = 1 << 30
+
+// toolRate is how often a minute a caller may call one tool, where no limit of its own is set.
+const toolRate = 100
+
+// App is a Cairn on open data.
+type App struct {
+	Config   *config.Config
+	DB       *db.DB
+	Accounts *account.Service
+	Runner   *op.Runner
+	Tools    *mcp.Tools
+	Recorder *audit.Recorder
+	Created  bool // the first account was made just now
+
+	limiter  *audit.Limiter
+	registry *prometheus.Registry
+	log      *slog.Logger
+	stop     chan struct{}
+}
+
+// Options are what tests and the conformance build set beside the configuration.
+type Options struct {
+	Clock    func() time.Time
+	Log      *slog.Logger
+	Fixtures func(*sdk.Server)
+}
+
+// Open opens the data and makes the parts. Close it.
+func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	d, err := db.Open(ctx, db.Config{Dir: c.Data, URL: c.DatabaseURL, Clock: o.Clock, Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	a := &App{Config: c, DB: d, log: o.Log, stop: make(chan struct{}), registry: prometheus.NewRegistry()}
+	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	a.Accounts = account.New(d, time.Duration(c.ExpiryDays)*24*time.Hour)
+	if a.Created, err = a.Accounts.Bootstrap(ctx); err != nil {
+		_ = d.Close()
+		return nil, err
+	}
+	public := strings.TrimSuffix(c.PublicURL.String(), "/")
+	engine := search.New(d, indexBytes)
+	tasks := task.New(d, engine, public)
+	changes := change.NewService(d, slices.Concat(tasks.Kinds(), a.Accounts.Kinds())...)
+	finder := search.NewService(engine, tasks.Sources()...)
+	a.Recorder = audit.NewRecorder(d, o.Log, c.UsageLogs, a.registry)
+	a.limiter = audit.NewLimiter(d)
+	a.Runner = op.NewRunner(o.Log, slices.Concat(a.Accounts.Ops(), finder.Ops(), tasks.Ops(), changes.Ops())...)
+	a.Runner.Limit, a.Runner.Record = a.limitTool, a.Recorder.Call
+	a.Tools = mcp.New(a.Runner, Version, o.Log, o.Fixtures)
+	a.watch(engine)
+	return a, nil
+}
+
+// Close writes what waits and closes the data.
+func (a *App) Close() error {
+	a.Recorder.Close()
+	return a.DB.Close()
+}
+
+// watch adds gauges of what is inside to the metrics.
+func (a *App) watch(engine *search.Engine) {
+	gauge := func(name, help string, f func() float64) {
+		a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
+	}
+	gauge("cairn_search_index_bytes", "Memory of the search indexes.", func() float64 { _, n := engine.Stats(); return float64(n) })
+	gauge("cairn_search_heaps", "Heaps whose search index is in memory.", func() float64 { n, _ := engine.Stats(); return float64(n) })
+	gauge("cairn_db_writes_total", "Writes committed since the start.", func() float64 { n, _ := a.DB.Counts(); return float64(n) })
+	gauge("cairn_db_commits_total", "Commits since the start; waiting writes share one.", func() float64 { _, n := a.DB.Counts(); return float64(n) })
+}
+
+// limitTool counts a call against its tool's limit.
+func (a *App) limitTool(ctx context.Context, c *who.Caller, o *op.Op) error {
+	if !c.Limited || c.Rate == 0 {
+		return nil
+	}
+	rate, own := a.Config.ToolLimits[o.Name]
+	if !own {
+		rate = toolRate
+	}
+	if rate == 0 {
+		return nil
+	}
+	w, err := a.limiter.Take(ctx, c.Actor+" "+o.Name, rate)
+	if err != nil || w.Allowed {
+		return err
+	}
+	return w.Refusal(time.UnixMicro(a.limiter.Now()))
+}
+
+// Handler gives the whole HTTP server.
+func (a *App) Handler() http.Handler {
+	c := a.Config
+	e := &edge.Edge{Public: c.PublicURL, Hosts: c.Hosts, Origins: c.Origins, Proxies: c.Proxies, Debug: c.Debug, DefaultRate: c.Rate,
+		ByToken: a.Accounts.ByToken, Limiter: a.limiter, Recorder: a.Recorder, Log: a.log}
+	s := &web.Server{Runner: a.Runner, Edge: e, MCP: mcp.NewHandler(a.Tools, e, a.health), Ready: a.DB.Ping, Stop: a.stop,
+		Metrics: promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{})}
+	return s.Handler()
+}
+
+// health is what a plain GET of the MCP path answers.
+func (a *App) health(ctx context.Context) any {
+	type component struct {
+		State    string `json:"state"`
+		Failures *int   `json:"failures,omitempty"`
+	}
+	none := 0
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	status, database := "ok", "ok"
+	if err := a.DB.Ping(ctx); err != nil {
+		status, database = "degraded", "unavailable"
+	}
+	requests, failed, tools := a.Recorder.Totals()
+	return map[string]any{"status": status, "version": Version,
+		"components": map[string]component{"database": {State: database}, "model": {State: "closed", Failures: &none}},
+		"metrics":    map[string]uint64{"requests": requests, "errors": failed, "tools": tools}}
+}
+
+// ballast keeps Go's collector calm while the live heap is small. It is never touched, so it isn't resident.
+const ballastBytes = 32 << 20
+
+// graceful is how long calls in flight may take to finish when the server stops.
+const graceful = 30 * time.Second
+
+// Serve listens until ctx ends, then lets the calls in flight finish. ready hears the address once the server listens.
+func (a *App) Serve(ctx context.Context, ready func(address string)) error {
+	ballast := make([]byte, ballastBytes)
+	defer runtime.KeepAlive(ballast)
+	l, err := net.Listen("tcp", a.Config.Listen)
+	if err != nil {
+		return fmt.Errorf("can't listen on %s: %w", a.Config.Listen, err)
+	}
+	server := &http.Server{Handler: a.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug)}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(l) }()
+	tidied := make(chan struct{})
+	tctx, stopTidying := context.WithCancel(ctx)
+	go a.tidy(tctx, tidied)
+	defer func() { stopTidying(); <-tidied }()
+	ready(l.Addr().String())
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	close(a.stop)
+	a.log.Info("stopping: no new calls, those in flight finish")
+	sctx, cancel := context.WithTimeout(context.Background(), graceful)
+	defer cancel()
+	if err := server.Shutdown(sctx); err != nil {
+		a.log.Error("calls were cut off", "after", graceful, "cause", err.Error())
+		_ = server.Close()
+	}
+	if err := <-done; err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// tidy deletes what is kept for a time only, once an hour.
+func (a *App) tidy(ctx context.Context, done chan<- struct{}) {
+	defer close(done)
+	t := time.NewTicker(time.Hour)
+	defer t.Stop()
+	for {
+		for what, f := range map[string]func(context.Context, *db.DB) error{"usage": audit.Purge, "rate windows": audit.PurgeWindows} {
+			if err := f(ctx, a.DB); err != nil && ctx.Err() == nil {
+				a.log.Error("old rows could not be deleted", "what", what, "cause", err.Error())
+			}
+		}
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,257 @@
+// Package config is one struct and one table of keys. A key is an environment variable and a flag; a secret may also stand in
+// a file that NAME_FILE names. A flag wins over the environment, that over the default.
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Config is how a server or a command is set up.
+type Config struct {
+	Listen      string
+	Data        string
+	DatabaseURL string
+	PublicURL   *url.URL
+	Hosts       []string
+	Origins     []string
+	Proxies     []netip.Prefix
+	ToolLimits  map[string]int
+	Rate        int
+	ExpiryDays  int
+	UsageLogs   bool
+	Debug       bool
+	Token       string
+	Server      string
+
+	given map[string]bool // keys set by flag or environment
+}
+
+// Key is one setting.
+type Key struct {
+	Name    string   // environment variable
+	Others  []string // further names, read where Name is unset
+	Flag    string   // "" = no flag of its own
+	Default string
+	Secret  bool
+	Help    string
+	set     func(c *Config, v string) error
+}
+
+// Keys is the table.
+var Keys = []Key{
+	{Name: "CAIRN_LISTEN", Flag: "listen", Default: "127.0.0.1:3000", Help: "address and port to listen on", set: func(c *Config, v string) error {
+		if _, _, err := net.SplitHostPort(v); err != nil {
+			return fmt.Errorf("must be host:port, such as 127.0.0.1:3000")
+		}
+		c.Listen = v
+		return nil
+	}},
+	{Name: "CAIRN_DATA", Flag: "data", Default: "./cairn-data", Help: "data folder", set: text(func(c *Config) *string { return &c.Data })},
+	{Name: "CAIRN_DATABASE_URL", Flag: "database-url", Secret: true, Help: "postgres://... instead of SQLite in the data folder", set: func(c *Config, v string) error {
+		if v != "" && !strings.HasPrefix(v, "postgres://") && !strings.HasPrefix(v, "postgresql://") {
+			return fmt.Errorf("must begin with postgres:// (the value is not shown)")
+		}
+		c.DatabaseURL = v
+		return nil
+	}},
+	{Name: "PUBLIC_URL", Others: []string{"SITE_URL"}, Flag: "public-url", Help: "how clients reach the server; http://<listen> by default", set: setPublicURL},
+	{Name: "CAIRN_HOSTS", Flag: "hosts", Help: "further host names the server answers to, by commas", set: list(func(c *Config) *[]string { return &c.Hosts }, nil)},
+	{Name: "CAIRN_CORS_ORIGINS", Flag: "cors-origins", Help: "further origins whose pages may call, by commas; the host may begin with *.", set: list(func(c *Config) *[]string { return &c.Origins }, checkOrigin)},
+	{Name: "CAIRN_TRUSTED_PROXIES", Flag: "trusted-proxies", Default: "127.0.0.0/8,::1/128", Help: "proxies whose X-Forwarded-For counts, as addresses or ranges", set: setProxies},
+	{Name: "CAIRN_TOOL_LIMITS", Flag: "tool-limits", Help: "calls per minute of a tool, such as list_tasks=30,search=10", set: setToolLimits},
+	{Name: "MCP_MAX_RATE_LIMIT", Flag: "max-rate-limit", Default: "60", Help: "calls per minute of a token without a rate of its own; 0 = no limit", set: number(0, 1_000_000, func(c *Config, n int) { c.Rate = n })},
+	{Name: "MCP_DEFAULT_TOKEN_EXPIRY_DAYS", Flag: "default-token-expiry-days", Default: "90", Help: "how long a token lives by default", set: number(1, 36500, func(c *Config, n int) { c.ExpiryDays = n })},
+	{Name: "MCP_ENABLE_USAGE_LOGS", Flag: "enable-usage-logs", Default: "true", Help: "keep a row per call for 30 days", set: boolean(func(c *Config) *bool { return &c.UsageLogs })},
+	{Name: "MCP_DEBUG", Flag: "debug", Default: "false", Help: "log each request, and let pages from loopback call", set: boolean(func(c *Config) *bool { return &c.Debug })},
+	{Name: "CAIRN_TOKEN", Others: []string{"MINDSAI_API_KEY", "HEAPER_TOKEN"}, Flag: "token", Secret: true, Help: "token for the server that --server names", set: text(func(c *Config) *string { return &c.Token })},
+	{Name: "CAIRN_SERVER", Flag: "server", Help: "work on this server instead of local data", set: func(c *Config, v string) error {
+		if v == "" {
+			return nil
+		}
+		u, err := url.Parse(v)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return fmt.Errorf("must be an address such as https://cairn.example.org")
+		}
+		c.Server = strings.TrimSuffix(strings.TrimSuffix(v, "/"), "/mcp")
+		return nil
+	}},
+}
+
+// Load reads flags (by flag name; only those given) and the environment. An error names the key at fault and fits one line.
+func Load(flags map[string]string, env func(string) (string, bool)) (*Config, error) {
+	c := &Config{given: map[string]bool{}}
+	for _, k := range Keys {
+		v, source := k.Default, ""
+		for _, name := range append([]string{k.Name}, k.Others...) {
+			got, err := fromEnv(k, name, env)
+			if err != nil {
+				return nil, err
+			}
+			if got != "" {
+				v, source = got, name
+				break
+			}
+		}
+		if f, ok := flags[k.Flag]; ok && k.Flag != "" {
+			v, source = f, "--"+k.Flag
+		}
+		if source != "" {
+			c.given[k.Name] = true
+		} else {
+			source = k.Name
+		}
+		if err := k.set(c, v); err != nil {
+			if !k.Secret && v != "" {
+				return nil, fmt.Errorf("%s=%s: %w", source, strconv.Quote(v), err)
+			}
+			return nil, fmt.Errorf("%s: %w", source, err)
+		}
+	}
+	return c, c.finish()
+}
+
+func fromEnv(k Key, name string, env func(string) (string, bool)) (string, error) {
+	if v, ok := env(name); ok && v != "" {
+		return strings.TrimSpace(v), nil
+	}
+	if file, ok := env(name + "_FILE"); ok && file != "" && k.Secret {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return "", fmt.Errorf("%s_FILE: %w", name, err)
+		}
+		return strings.TrimSpace(string(b)), nil
+	}
+	return "", nil
+}
+
+// Given tells whether a key was set by a flag or the environment.
+func (c *Config) Given(name string) bool { return c.given[name] }
+
+// finish sets what follows from other keys.
+func (c *Config) finish() error {
+	if c.PublicURL == nil {
+		c.PublicURL = &url.URL{Scheme: "http", Host: c.Listen}
+	}
+	c.Origins = append([]string{"https://chatgpt.com", "https://chat.openai.com", "https://*.openai.com", "https://claude.ai"}, c.Origins...)
+	return nil
+}
+
+// CheckServe refuses what a server must not be started with: an address that others reach without a name to check the Host
+// header against.
+func (c *Config) CheckServe() error {
+	host, _, _ := net.SplitHostPort(c.Listen)
+	a, err := netip.ParseAddr(host)
+	loopback := host == "localhost" || err == nil && a.IsLoopback()
+	if !loopback && !c.Given("PUBLIC_URL") && len(c.Hosts) == 0 {
+		return fmt.Errorf("CAIRN_LISTEN=%q is open to other machines: set PUBLIC_URL or CAIRN_HOSTS to the name that clients use", c.Listen)
+	}
+	return nil
+}
+
+func text(field func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		*field(c) = v
+		return nil
+	}
+}
+
+func list(field func(*Config) *[]string, check func(string) error) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		for part := range strings.SplitSeq(v, ",") {
+			if part = strings.TrimSpace(part); part == "" {
+				continue
+			}
+			if check != nil {
+				if err := check(part); err != nil {
+					return err
+				}
+			}
+			*field(c) = append(*field(c), part)
+		}
+		return nil
+	}
+}
+
+func number(least, most int, set func(*Config, int)) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < least || n > most {
+			return fmt.Errorf("must be a whole number from %d to %d", least, most)
+		}
+		set(c, n)
+		return nil
+	}
+}
+
+func boolean(field func(*Config) *bool) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		b, err := strconv.ParseBool(v)
+		if err != nil {
+			return fmt.Errorf("must be true or false")
+		}
+		*field(c) = b
+		return nil
+	}
+}
+
+func checkOrigin(v string) error {
+	u, err := url.Parse(strings.Replace(v, "://*.", "://", 1))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" {
+		return fmt.Errorf("%q must be an origin such as https://app.example.org or https://*.example.org", v)
+	}
+	return nil
+}
+
+func setPublicURL(c *Config, v string) error {
+	if v == "" {
+		return nil
+	}
+	u, err := url.Parse(v)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("must be an address such as https://cairn.example.org")
+	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
+		return fmt.Errorf("must have no user, query or fragment")
+	case strings.Trim(u.Path, "/") != "":
+		return fmt.Errorf("must have no path: Cairn answers at the root of its host")
+	}
+	c.PublicURL = &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}
+	if p := u.Port(); p == "443" && u.Scheme == "https" || p == "80" && u.Scheme == "http" {
+		c.PublicURL.Host = strings.ToLower(u.Hostname())
+	}
+	return nil
+}
+
+func setProxies(c *Config, v string) error {
+	return list(func(*Config) *[]string { return new([]string) }, func(part string) error {
+		p, err := netip.ParsePrefix(part)
+		if err != nil {
+			a, aerr := netip.ParseAddr(part)
+			if aerr != nil {
+				return fmt.Errorf("%q must be an address or a range such as 10.0.0.0/8", part)
+			}
+			p = netip.PrefixFrom(a, a.BitLen())
+		}
+		c.Proxies = append(c.Proxies, p)
+		return nil
+	})(c, v)
+}
+
+func setToolLimits(c *Config, v string) error {
+	c.ToolLimits = map[string]int{}
+	return list(func(*Config) *[]string { return new([]string) }, func(part string) error {
+		name, n, ok := strings.Cut(part, "=")
+		limit, err := strconv.Atoi(n)
+		if !ok || err != nil || limit < 0 || name == "" {
+			return fmt.Errorf("%q must be name=number", part)
+		}
+		c.ToolLimits[name] = limit
+		return nil
+	})(c, v)
+}

@@ -1,0 +1,43 @@
+package db
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// IsUnique tells whether err is a unique constraint that was broken.
+func IsUnique(err error) bool {
+	var s *sqlite.Error
+	if errors.As(err, &s) {
+		return s.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || s.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
+	}
+	var p *pgconn.PgError
+	return errors.As(err, &p) && p.Code == "23505"
+}
+
+// isBusy tells whether a lock could not be had in time.
+func isBusy(err error) bool {
+	var s *sqlite.Error
+	if errors.As(err, &s) {
+		return s.Code()&0xff == sqlite3.SQLITE_BUSY
+	}
+	var p *pgconn.PgError
+	return errors.As(err, &p) && (p.Code == "55P03" || p.Code == "40P01" || p.Code == "40001")
+}
+
+// isSerialization tells whether PostgreSQL asks to run the transaction again.
+func isSerialization(err error) bool {
+	var p *pgconn.PgError
+	return errors.As(err, &p) && (p.Code == "40001" || p.Code == "40P01")
+}
+
+type redacted struct {
+	err    error
+	secret string
+}
+
+func (r redacted) Error() string { return strings.ReplaceAll(r.err.Error(), r.secret, "[hidden]") }

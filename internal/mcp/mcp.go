@@ -1,0 +1,314 @@
+// Package mcp shows operations as MCP tools, over Streamable HTTP on /mcp and over stdio. It knows operations only as a list.
+//
+// One mcp.Server of the SDK serves every caller; a middleware filters and guards by the caller in ctx. In front of it stands
+// Handler, which reads a request once and answers plain tools/call and tools/list itself where everything about them is
+// certainly right. Whatever is odd goes to the SDK, which words what is wrong. HeroMind's dialect of tools/call is answered
+// here altogether.
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"cairn/internal/fault"
+	"cairn/internal/op"
+	"cairn/internal/rawjson"
+	"cairn/internal/who"
+)
+
+// Name is how the server names itself.
+const Name = "Cairn"
+
+// instructions are what a client shows its model about the whole server.
+const instructions = "Cairn keeps its owner's tasks and projects. Use the ids and dates that earlier answers gave. " +
+	"Before working on a project call get_project_context; at the end of a session call log_session_summary. " +
+	"Everything you do is recorded under your name and can be undone by the owner."
+
+// toolTTL is how long a client may keep the list of tools, in milliseconds. A person may change what is granted at any time.
+const toolTTL = 60_000
+
+// Tools is the operations as tools, for every surface of MCP.
+type Tools struct {
+	runner  *op.Runner
+	server  *sdk.Server
+	info    json.RawMessage // serverInfo
+	entries []entry
+}
+
+// entry is a tool of the list, as bytes made once.
+type entry struct {
+	op          *op.Op
+	plain, full []byte // without and with its output schema
+}
+
+// New makes the tools of a runner. fixtures, if not nil, adds further tools to the SDK's server: the conformance suite's.
+func New(runner *op.Runner, version string, log *slog.Logger, fixtures func(*sdk.Server)) *Tools {
+	info, _ := json.Marshal(map[string]string{"name": Name, "version": version})
+	t := &Tools{runner: runner, info: info}
+	t.server = sdk.NewServer(&sdk.Implementation{Name: Name, Version: version}, &sdk.ServerOptions{
+		Instructions: instructions,
+		Logger:       log,
+		PageSize:     1000, // tools/list is one page here as on the direct path
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Experimental: map[string]any{}},
+		SetCacheable: func(_ context.Context, req sdk.Request, c *sdk.Cacheable) {
+			c.CacheScope = "private"
+			if c.TTLMs == 0 {
+				c.TTLMs = toolTTL
+			}
+		},
+	})
+	for _, o := range runner.Ops() {
+		tool := describe(o)
+		t.server.AddTool(tool, t.handle)
+		t.entries = append(t.entries, entry{op: o, plain: list(tool, o, false), full: list(tool, o, true)})
+	}
+	if fixtures != nil {
+		fixtures(t.server)
+	}
+	t.server.AddReceivingMiddleware(t.guard, joinRequest)
+	return t
+}
+
+// describe makes the SDK's tool of an operation.
+func describe(o *op.Op) *sdk.Tool {
+	in, err := json.Marshal(o.In)
+	if err != nil {
+		panic(err)
+	}
+	destroys, open := o.Effect == op.Destroy, o.OpenWorld
+	return &sdk.Tool{Name: o.Name, Title: o.Title, Description: o.Doc, InputSchema: json.RawMessage(in),
+		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: o.Effect == op.Read, DestructiveHint: &destroys, IdempotentHint: o.Idempotent, OpenWorldHint: &open},
+		Meta:        sdk.Meta(meta(o))}
+}
+
+func meta(o *op.Op) map[string]any {
+	return map[string]any{"cairn/cost": o.Cost, "cairn/timeout_ms": o.Timeout.Milliseconds(), "cairn/confirm": o.Confirm}
+}
+
+// list makes a tool's bytes for tools/list: only those hints that differ from MCP's defaults are said.
+func list(tool *sdk.Tool, o *op.Op, full bool) []byte {
+	hints := map[string]bool{}
+	if o.Effect == op.Read {
+		hints["readOnlyHint"] = true
+	} else if o.Effect != op.Destroy {
+		hints["destructiveHint"] = false
+	}
+	if o.Idempotent {
+		hints["idempotentHint"] = true
+	}
+	if !o.OpenWorld {
+		hints["openWorldHint"] = false
+	}
+	var out *jsonschema.Schema
+	if full {
+		out = o.Out
+	}
+	b, err := rawjson.Marshal(struct {
+		Name   string             `json:"name"`
+		Title  string             `json:"title"`
+		Doc    string             `json:"description"`
+		Input  any                `json:"inputSchema"`
+		Output *jsonschema.Schema `json:"outputSchema,omitempty"`
+		Hints  map[string]bool    `json:"annotations,omitempty"`
+		Meta   map[string]any     `json:"_meta"`
+	}{tool.Name, tool.Title, tool.Description, tool.InputSchema, out, hints, meta(o)})
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// Toolset is what a request's URL asks to see of the tools.
+type Toolset struct {
+	Sets []string // nil = the default list
+	Full bool     // with output schemas
+}
+
+// ParseToolset reads ?toolsets=a,b and ?schemas=full.
+func (t *Tools) ParseToolset(toolsets, schemas string) (Toolset, error) {
+	set := Toolset{Full: schemas == "full"}
+	if toolsets == "" {
+		return set, nil
+	}
+	valid := t.runner.Sets()
+	for name := range strings.SplitSeq(toolsets, ",") {
+		name = strings.TrimSpace(name)
+		if !slices.Contains(valid, name) {
+			f := fault.New(fault.InvalidRequest, "there is no toolset %q; valid are: %s", name, strings.Join(valid, ", "))
+			f.Valid = valid
+			return set, f
+		}
+		set.Sets = append(set.Sets, name)
+	}
+	return set, nil
+}
+
+type toolsetKey struct{}
+
+// shows tells whether a caller sees an operation in a toolset. What a caller doesn't see it may still call by name, if its
+// rights reach that far.
+func (ts Toolset) shows(c *who.Caller, o *op.Op) bool {
+	set := o.Set
+	switch {
+	case c == nil, !c.MayArea(o.Area), o.PersonOnly && !c.Person, o.Effect != op.Read && !c.Write:
+		return false
+	case ts.Sets == nil:
+		return set == ""
+	case set != "":
+		return slices.Contains(ts.Sets, set)
+	}
+	return o.Area == who.Core || slices.Contains(ts.Sets, o.Area)
+}
+
+// guard filters tools/list and refuses calls of tools the caller may not know of, on the way to the SDK's own handlers.
+func (t *Tools) guard(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		if m := peeked(ctx); m != nil && m.Method != method {
+			return nil, &jsonrpc.Error{Code: -32600, Message: "the request's method is ambiguous"}
+		}
+		switch method {
+		case "tools/call":
+			name := ""
+			if p, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok {
+				name = p.Name
+			}
+			if m := peeked(ctx); m != nil && m.Name != name {
+				return nil, &jsonrpc.Error{Code: -32600, Message: "the tool's name is ambiguous"}
+			}
+			if o := t.runner.Find(name); o != nil && (who.From(ctx) == nil || !who.From(ctx).MayArea(o.Area)) {
+				return nil, &jsonrpc.Error{Code: -32602, Message: "unknown tool " + strconv.Quote(name)}
+			}
+		case "tools/list":
+			res, err := next(ctx, method, req)
+			if l, ok := res.(*sdk.ListToolsResult); ok {
+				ts, _ := ctx.Value(toolsetKey{}).(Toolset)
+				c := who.From(ctx)
+				l.Tools = slices.DeleteFunc(slices.Clone(l.Tools), func(tool *sdk.Tool) bool {
+					o := t.runner.Find(tool.Name)
+					return o != nil && !ts.shows(c, o)
+				})
+			}
+			return res, err
+		}
+		return next(ctx, method, req)
+	}
+}
+
+type requestKey struct{}
+
+// keep puts a request's ctx into itself as a value: values reach the SDK's handlers on every version, its end doesn't.
+func keep(ctx context.Context) context.Context { return context.WithValue(ctx, requestKey{}, ctx) }
+
+// joinRequest ends a handler's ctx when the request's ends.
+func joinRequest(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		if rc, ok := ctx.Value(requestKey{}).(context.Context); ok {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(rc, cancel)()
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// handle runs a tool for the SDK: calls that ask for progress, odd ones, and all of stdio.
+func (t *Tools) handle(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	if token := req.Params.GetProgressToken(); token != nil {
+		ctx = op.WithProgress(ctx, progress(ctx, req.Session, token))
+	}
+	res, err := t.runner.Run(ctx, req.Params.Name, req.Params.Arguments)
+	if err != nil {
+		f := fault.From(err)
+		if f.Kind == fault.Internal {
+			return nil, &jsonrpc.Error{Code: int64(f.Kind.Wire().Code), Message: f.Message, Data: faultData(f)}
+		}
+		body, _ := rawjson.Marshal(f.Body())
+		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: string(body)}}, StructuredContent: json.RawMessage(body)}, nil
+	}
+	out := &sdk.CallToolResult{StructuredContent: json.RawMessage(res.JSON)}
+	for _, text := range texts(res) {
+		out.Content = append(out.Content, &sdk.TextContent{Text: text})
+	}
+	return out, nil
+}
+
+func texts(res op.Result) []string {
+	if res.Texts == nil {
+		return []string{string(res.JSON)}
+	}
+	return res.Texts
+}
+
+// progress sends notifications, never two with the same value and never one after the answer.
+func progress(ctx context.Context, s *sdk.ServerSession, token any) func(done, total float64, message string) {
+	var mu sync.Mutex
+	last := -1.0
+	return func(done, total float64, message string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if done <= last {
+			return
+		}
+		last = done
+		_ = s.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: done, Total: total, Message: message})
+	}
+}
+
+// faultData is the data member of a JSON-RPC error.
+func faultData(f *fault.Error) json.RawMessage {
+	b := f.Body()
+	delete(b, "error")
+	delete(b, "message")
+	delete(b, "retryAfter")
+	b["name"] = strings.ToUpper(f.Kind.Wire().Name)
+	out, _ := rawjson.Marshal(b)
+	return out
+}
+
+// Stdio serves MCP on a pipe until it ends, as whoever caller gives for each request anew.
+func (t *Tools) Stdio(ctx context.Context, in *sdk.IOTransport, caller func(context.Context) (*who.Caller, error)) error {
+	t.server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			c, err := caller(ctx)
+			if err != nil {
+				return nil, &jsonrpc.Error{Code: int64(fault.From(err).Kind.Wire().Code), Message: fault.From(err).Message}
+			}
+			return next(who.With(ctx, c), method, req)
+		}
+	})
+	return t.server.Run(ctx, in)
+}
+
+// listBytes joins the tools a caller sees into the members of a tools/list result.
+func (t *Tools) listBytes(c *who.Caller, ts Toolset) []byte {
+	var b bytes.Buffer
+	b.WriteString(`"tools":[`)
+	first := true
+	for _, e := range t.entries {
+		if !ts.shows(c, e.op) {
+			continue
+		}
+		if !first {
+			b.WriteByte(',')
+		}
+		first = false
+		if ts.Full {
+			b.Write(e.full)
+		} else {
+			b.Write(e.plain)
+		}
+	}
+	b.WriteByte(']')
+	return b.Bytes()
+}

@@ -1,0 +1,296 @@
+package op
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/google/uuid"
+
+	"cairn/internal/fault"
+	"cairn/internal/rawjson"
+)
+
+// check holds arguments against the schema and names every fault at once. It gives back the arguments to decode (without
+// unknown members, for a Loose operation) and the names it left out.
+func (o *Op) check(args json.RawMessage) (clean json.RawMessage, ignored []string, err error) {
+	args = rawjson.Trim(args)
+	if len(args) == 0 || string(args) == "null" {
+		args = json.RawMessage("{}")
+	}
+	if why := rawjson.Well(args); why != "" {
+		return nil, nil, fault.New(fault.Invalid, "the arguments can't be read: %s", why)
+	}
+	c := checker{loose: o.Loose, forms: o.forms}
+	clean = c.object(o.In, "", args)
+	if c.bad == nil {
+		return clean, c.ignored, nil
+	}
+	e := fault.New(fault.Invalid, "%s", strings.Join(c.bad, "; "))
+	e.Errors, e.Valid = c.bad, c.valid
+	if len(c.bad) == 1 {
+		e.Field = c.field
+	}
+	return nil, nil, e
+}
+
+// checker walks arguments and schema side by side.
+type checker struct {
+	loose   bool
+	forms   forms
+	bad     []string
+	field   string
+	valid   []string
+	ignored []string
+}
+
+func (c *checker) fail(path, format string, args ...any) {
+	c.field = path
+	why := fmt.Sprintf(format, args...)
+	if path != "" {
+		why = path + " " + why
+	}
+	c.bad = append(c.bad, why)
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func (c *checker) object(s *jsonschema.Schema, path string, raw json.RawMessage) json.RawMessage {
+	seen := make([]string, 0, 16)
+	var kept []byte // only where something was left out
+	left := 0
+	top := path == ""
+	ok := rawjson.Members(raw, func(name string, v json.RawMessage) bool {
+		p := s.Properties[name]
+		switch {
+		case slices.Contains(seen, name):
+			c.fail(join(path, name), "is given twice")
+		case p == nil && c.loose && top:
+			c.ignored = append(c.ignored, name)
+			left++
+		case p == nil:
+			c.fail("", "unknown argument %q", join(path, name))
+			c.field, c.valid = join(path, name), order(s)
+			if top {
+				c.bad[len(c.bad)-1] += "; valid are: " + strings.Join(c.valid, ", ")
+			}
+		case string(v) != "null": // null is taken as absent
+			c.value(p, join(path, name), slices.Contains(s.Required, name), v)
+			seen = append(seen, name)
+			if c.loose && top {
+				kept = append(rawjson.Quote(append(kept, ','), []byte(name)), ':')
+				kept = append(kept, v...)
+			}
+		}
+		return true
+	})
+	if !ok {
+		c.fail(path, "must be an object")
+		return raw
+	}
+	for _, r := range s.Required {
+		if !slices.Contains(seen, r) {
+			c.fail(join(path, r), "is required and must be %s", c.wanted(s.Properties[r]))
+		}
+	}
+	if left == 0 {
+		return raw
+	}
+	if len(kept) == 0 {
+		return json.RawMessage("{}")
+	}
+	kept[0] = '{'
+	return append(kept, '}')
+}
+
+// order lists the properties as they stand in the type.
+func order(s *jsonschema.Schema) []string { return slices.Clone(s.PropertyOrder) }
+
+// wanted names a type the way an agent reads it.
+func (c *checker) wanted(p *jsonschema.Schema) string {
+	switch {
+	case len(p.Enum) > 0:
+		return "one of " + enum(p)
+	case c.forms[p] == "date":
+		return "a date such as 2026-08-31"
+	case c.forms[p] == "uuid":
+		return "an id (UUID)"
+	case p.Type == "string" && p.MinLength != nil:
+		return "a non-empty string"
+	case p.Type == "string":
+		return "a string"
+	case p.Type == "integer":
+		return "a whole number"
+	case p.Type == "number":
+		return "a number"
+	case p.Type == "boolean":
+		return "true or false"
+	case p.Type == "array":
+		return "a list"
+	}
+	return "an object"
+}
+
+func enum(p *jsonschema.Schema) string {
+	parts := make([]string, len(p.Enum))
+	for i, e := range p.Enum {
+		parts[i] = fmt.Sprint(e)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (c *checker) value(p *jsonschema.Schema, path string, required bool, v json.RawMessage) {
+	wrong := func() {
+		if required {
+			c.fail(path, "is required and must be %s", c.wanted(p))
+		} else {
+			c.fail(path, "must be %s", c.wanted(p))
+		}
+	}
+	switch p.Type {
+	case "string":
+		if v[0] != '"' {
+			wrong()
+			return
+		}
+		c.text(p, path, wrong, rawjson.String(v))
+	case "integer":
+		n, err := strconv.ParseInt(string(v), 10, 64)
+		if err != nil {
+			wrong()
+			return
+		}
+		c.bounds(p, path, float64(n))
+	case "number":
+		n, err := strconv.ParseFloat(string(v), 64)
+		if err != nil {
+			wrong()
+			return
+		}
+		c.bounds(p, path, n)
+	case "boolean":
+		if v[0] != 't' && v[0] != 'f' {
+			wrong()
+		}
+	case "array":
+		list, ok := rawjson.Elements(v)
+		if !ok {
+			wrong()
+			return
+		}
+		c.list(p, path, list)
+	case "object":
+		if v[0] != '{' {
+			wrong()
+			return
+		}
+		if p.Properties != nil {
+			c.object(p, path, v)
+		}
+	}
+}
+
+func (c *checker) list(p *jsonschema.Schema, path string, list []json.RawMessage) {
+	if p.MaxItems != nil && len(list) > *p.MaxItems {
+		c.fail(path, "has %d elements, at most %d are allowed", len(list), *p.MaxItems)
+		return
+	}
+	if p.MinItems != nil && len(list) < *p.MinItems {
+		c.fail(path, "has %d elements, at least %d are needed", len(list), *p.MinItems)
+		return
+	}
+	for i, e := range list {
+		at := path + "[" + strconv.Itoa(i) + "]"
+		if string(e) == "null" {
+			c.fail(at, "must be %s", c.wanted(p.Items))
+			continue
+		}
+		c.value(p.Items, at, false, e)
+	}
+}
+
+func (c *checker) bounds(p *jsonschema.Schema, path string, n float64) {
+	if p.Minimum != nil && n < *p.Minimum {
+		c.fail(path, "is %v, the least is %v", n, *p.Minimum)
+	}
+	if p.Maximum != nil && n > *p.Maximum {
+		c.fail(path, "is %v, the most is %v", n, *p.Maximum)
+	}
+}
+
+func (c *checker) text(p *jsonschema.Schema, path string, wrong func(), s string) {
+	if strings.IndexByte(s, 0) >= 0 {
+		c.fail(path, "has a NUL character, which can't be stored")
+		return
+	}
+	if p.MinLength != nil && *p.MinLength > 0 && strings.TrimSpace(s) == "" {
+		wrong()
+		return
+	}
+	if p.MaxLength != nil && len(s) > *p.MaxLength { // bytes >= characters: only then count
+		if n := utf8.RuneCountInString(s); n > *p.MaxLength {
+			c.fail(path, "has %d characters, at most %d are allowed", n, *p.MaxLength)
+			return
+		}
+	}
+	if len(p.Enum) > 0 && !slices.Contains(p.Enum, any(s)) {
+		c.fail(path, "is %q, must be one of %s", s, enum(p))
+		for _, e := range p.Enum {
+			c.valid = append(c.valid, fmt.Sprint(e))
+		}
+		return
+	}
+	switch c.forms[p] {
+	case "date":
+		if Day(s) == "" {
+			c.fail(path, "is %q, must be a date such as 2026-08-31 (or a date-time, whose date counts as written)", short(s))
+		}
+	case "uuid":
+		if len(s) != 36 || uuid.Validate(s) != nil {
+			c.fail(path, "is %q, must be an id (UUID) as an earlier answer gave it", short(s))
+		}
+	case "url":
+		if u, err := url.Parse(s); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			c.fail(path, "is %q, must be an address that begins with http:// or https://", short(s))
+		}
+	}
+}
+
+func short(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:60]) + "…"
+	}
+	return s
+}
+
+// Day gives the date part, as written, of a date or a date-time; "" if s is neither. The time and the zone don't count: a
+// date never shifts.
+func Day(s string) string {
+	if len(s) < 10 {
+		return ""
+	}
+	if t, err := time.Parse(time.DateOnly, s[:10]); err != nil || t.Year() < 1 {
+		return ""
+	}
+	if len(s) == 10 {
+		return s
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04:05.999999999", "2006-01-02 15:04",
+		"2006-01-02T15:04Z07:00", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999-0700"} {
+		if _, err := time.Parse(layout, s); err == nil {
+			return s[:10]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,76 @@
+package op
+
+import (
+	"encoding/base64"
+	"strings"
+	"time"
+
+	"cairn/internal/fault"
+)
+
+// Limits of lists: rows in one answer by default and at most, and how many bytes of rows an answer without an explicit limit
+// may hold, so that it stays below 100 KB as sent (rows go out twice, as text and as structuredContent).
+const (
+	DefaultLimit = 50
+	MaxLimit     = 200
+	PageBytes    = 40_000
+)
+
+// Page counts what a list answer may still hold.
+type Page struct {
+	Limit int // rows
+	bytes int // 0 = no bound
+	used  int
+}
+
+// NewPage begins an answer for a caller's limit (0 = none given).
+func NewPage(limit int) *Page {
+	if limit == 0 {
+		return &Page{Limit: DefaultLimit, bytes: PageBytes}
+	}
+	return &Page{Limit: limit}
+}
+
+// Fits counts a row of about n bytes and tells whether it still goes in. The first row always does.
+func (p *Page) Fits(rows, n int) bool {
+	p.used += n
+	return rows < p.Limit && (rows == 0 || p.bytes == 0 || p.used <= p.bytes)
+}
+
+// Cursor makes the opaque text that continues a list after the row with these keys.
+func Cursor(keys ...string) *string {
+	s := base64.RawURLEncoding.EncodeToString([]byte(strings.Join(keys, "\n")))
+	return &s
+}
+
+// ReadCursor gives the n keys of a cursor; nil for the empty one.
+func ReadCursor(cursor string, n int) ([]string, error) {
+	if cursor == "" {
+		return nil, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	keys := strings.Split(string(b), "\n")
+	if err != nil || len(keys) != n {
+		return nil, fault.Bad("cursor", "is not one that this list gave: leave it out to begin anew")
+	}
+	return keys, nil
+}
+
+// Stamp writes microseconds since 1970 as RFC 3339 with milliseconds and Z.
+func Stamp(micros int64) string {
+	return time.UnixMicro(micros).UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// Since reads the start of a time range: RFC 3339, or a date, which begins at midnight in zone. Microseconds since 1970.
+func Since(field, s string, zone *time.Location) (int64, error) {
+	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
+		return t.UnixMicro(), nil
+	}
+	if zone == nil {
+		zone = time.UTC
+	}
+	if t, err := time.ParseInLocation(time.DateOnly, s, zone); err == nil {
+		return t.UnixMicro(), nil
+	}
+	return 0, fault.Bad(field, "is %q, must be a time such as 2026-08-31T09:30:00Z, or a date", short(s))
+}

@@ -1,0 +1,179 @@
+package search
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+)
+
+// match tells where a phrase stands in an index: in the posting of a term, or in a list made for this search.
+type match struct {
+	term     uint32 // breakTerm: none
+	list     []place
+	passages int // living
+	things   int // living
+}
+
+// place is a passage, and how often a phrase stands there.
+type place struct{ passage, times uint32 }
+
+// each calls f with each passage, ascending, and how often the phrase stands there. Dead passages may be among them.
+func (m *match) each(x *index, f func(p, times uint32)) {
+	if m.term != breakTerm {
+		x.post[m.term].each(f)
+		return
+	}
+	for _, l := range m.list {
+		f(l.passage, l.times)
+	}
+}
+
+func (x *index) match(p phrase) match {
+	last := len(p.terms) - 1
+	switch {
+	case p.prefix && last == 0:
+		return x.listed(x.prefixed(p.terms[0]))
+	case last == 0:
+		if id, ok := x.terms[p.terms[0]]; ok && id != breakTerm {
+			return match{term: id, passages: int(x.post[id].passages), things: int(x.post[id].things)}
+		}
+		return match{}
+	}
+	exact := p.terms
+	if p.prefix {
+		exact = p.terms[:last]
+	}
+	ids := make([]uint32, len(exact))
+	for i, t := range exact {
+		id, ok := x.terms[t]
+		if !ok || id == breakTerm {
+			return match{}
+		}
+		ids[i] = id
+	}
+	var next map[uint32]bool
+	if p.prefix {
+		next = map[uint32]bool{}
+		for _, id := range x.startingWith(p.terms[last]) {
+			next[id] = true
+		}
+	}
+	return x.listed(x.phrase(ids, next))
+}
+
+// listed counts the passages and things of a list of living passages.
+func (x *index) listed(l []place) match {
+	m := match{list: l, passages: len(l)}
+	for i, p := range l {
+		if i == 0 || x.thingOf[p.passage] != x.thingOf[l[i-1].passage] {
+			m.things++
+		}
+	}
+	return m
+}
+
+// startingWith gives the terms that begin with the one character of t.
+func (x *index) startingWith(t string) []uint32 {
+	for _, r := range t {
+		return x.starts[r]
+	}
+	return nil
+}
+
+// prefixed gives where any term that begins with the character of t stands.
+func (x *index) prefixed(t string) []place {
+	times := make([]uint32, len(x.thingOf))
+	n := 0
+	for _, id := range x.startingWith(t) {
+		x.post[id].each(func(p, k uint32) {
+			if times[p] == 0 {
+				n++
+			}
+			times[p] += k
+		})
+	}
+	l := make([]place, 0, n)
+	for p, k := range times {
+		if k > 0 && !x.things[x.thingOf[p]].dead {
+			l = append(l, place{uint32(p), k})
+		}
+	}
+	return l
+}
+
+// phrase gives where the terms stand one after the other and, if next isn't nil, before one of next. It looks at whole
+// things, so a phrase may lie across the edge of two passages: it's counted for the first.
+func (x *index) phrase(ids []uint32, next map[uint32]bool) []place {
+	var pattern []byte
+	for _, id := range ids {
+		pattern = binary.AppendUvarint(pattern, uint64(id))
+	}
+	var l []place
+	for _, n := range x.thingsWithAll(ids) {
+		th := &x.things[n]
+		start := x.offset[th.first]
+		text := x.forward[start:x.offset[th.first+th.parts]]
+		p := th.first
+		for at := 0; ; at++ {
+			i := bytes.Index(text[at:], pattern)
+			if i < 0 {
+				break
+			}
+			at += i
+			if at > 0 && text[at-1] >= 0x80 { // in the middle of another varint
+				continue
+			}
+			if next != nil {
+				if v, n := binary.Uvarint(text[at+len(pattern):]); n <= 0 || !next[uint32(v)] {
+					continue
+				}
+			}
+			for x.offset[p+1]-start <= uint32(at) {
+				p++
+			}
+			if k := len(l) - 1; k >= 0 && l[k].passage == p {
+				l[k].times++
+			} else {
+				l = append(l, place{p, 1})
+			}
+		}
+	}
+	return l
+}
+
+// thingsWithAll gives the living things, ascending, that hold every term.
+func (x *index) thingsWithAll(ids []uint32) []uint32 {
+	ids = slices.Clone(ids)
+	slices.SortFunc(ids, func(a, b uint32) int { // the rarest first; equal ones beside each other
+		if d := len(x.post[a].list) - len(x.post[b].list); d != 0 {
+			return d
+		}
+		return int(a) - int(b)
+	})
+	ids = slices.Compact(ids)
+	var found []uint32
+	x.post[ids[0]].each(func(p, _ uint32) {
+		th := x.thingOf[p]
+		if k := len(found); !x.things[th].dead && (k == 0 || found[k-1] != th) {
+			found = append(found, th)
+		}
+	})
+	for _, id := range ids[1:] {
+		if len(found) == 0 {
+			break
+		}
+		i, kept := 0, 0
+		x.post[id].each(func(p, _ uint32) {
+			th := x.thingOf[p]
+			for i < len(found) && found[i] < th {
+				i++
+			}
+			if i < len(found) && found[i] == th {
+				found[kept] = th
+				kept, i = kept+1, i+1
+			}
+		})
+		found = found[:kept]
+	}
+	return found
+}

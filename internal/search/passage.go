@@ -1,0 +1,218 @@
+package search
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+
+	"cairn/internal/db"
+)
+
+// Doc is what of a thing can be found. Heap, Thing and Kind are ids and never searched. Title and Body are plain text, valid
+// UTF-8 or not.
+type Doc struct {
+	Heap, Thing, Kind string
+	Title, Body       string
+	Fresh             bool // the thing is new: nothing of it is indexed yet
+}
+
+// Analyzed is a Doc cut into passages of tokens, ready to be put.
+type Analyzed struct {
+	heap, thing, kind string
+	fresh             bool
+	passages          []string
+}
+
+// separatorToken stands between a title and a body in a passage, so that no phrase reaches from one into the other. No text
+// gives this token.
+const separatorToken = "|"
+
+// Analyze does the expensive part of putting a thing, about 0.1 microseconds a byte: call it before the write.
+func Analyze(d Doc) Analyzed {
+	a := Analyzed{heap: d.Heap, thing: d.Thing, kind: d.Kind, fresh: d.Fresh}
+	var b strings.Builder
+	found := false
+	add := func(t string) {
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(t)
+	}
+	for t := range tokens(d.Title) {
+		add(t.text)
+		found = true
+	}
+	if b.Len() > 0 {
+		add(separatorToken)
+	}
+	end := passageEnd(d.Body)
+	// The passages share one stream of tokens: a phrase, or a pair of an unspaced script, that lies across an edge is kept.
+	for t := range tokens(d.Body) {
+		for t.from >= end && end < len(d.Body) {
+			a.passages = append(a.passages, b.String())
+			b = strings.Builder{}
+			end += passageEnd(d.Body[end:])
+		}
+		add(t.text)
+		found = true
+	}
+	a.passages = append(a.passages, b.String())
+	if !found {
+		a.passages = nil
+	}
+	return a
+}
+
+// Passage gives the text of a passage of a body, Hit.Part says which, or "" where the body has no such passage any more.
+func Passage(body string, part int) string {
+	for ; part > 0 && body != ""; part-- {
+		body = body[passageEnd(body):]
+	}
+	return body[:passageEnd(body)]
+}
+
+// The size of a passage in characters: at most so many, more only where a rest would be small or a grapheme is longer.
+const (
+	passageChars = 1000
+	passageRest  = 250
+)
+
+// passageEnd gives the size in bytes of the passage that s begins with: up to the last edge of a sentence or line in its
+// second half, else the last space there, else where a grapheme ends.
+func passageEnd(s string) int {
+	if len(s) <= passageChars {
+		return len(s)
+	}
+	chars, sentence, space := 0, 0, 0
+	prev, closed := ' ', false // closed: a sentence has ended and no other begun
+	for i, r := range s {
+		if chars == passageChars {
+			break
+		}
+		blank := unicode.IsSpace(prev)
+		if chars >= passageChars/2 && !joins(prev, r) {
+			switch {
+			case closed && !closes(r) && !unicode.IsSpace(r) && (blank || prev >= 0x3000):
+				sentence = i
+			case blank && !unicode.IsSpace(r):
+				space = i
+			}
+		}
+		switch {
+		case r == '\n' || ends(r):
+			closed = true
+		case !closes(r) && !unicode.IsSpace(r):
+			closed = false
+		}
+		prev = r
+		chars++
+	}
+	switch {
+	case chars < passageChars || !longer(s, passageChars+passageRest):
+		return len(s)
+	case sentence > 0:
+		return sentence
+	case space > 0:
+		return space
+	}
+	return graphemesEnd(s, passageChars)
+}
+
+// ends tells the marks that end a sentence, closes those that may follow them in it.
+func ends(r rune) bool { return strings.ContainsRune(".!?…。！？｡", r) }
+
+func closes(r rune) bool { return ends(r) || strings.ContainsRune(`"')]}”’»」』）】`, r) }
+
+// longer tells whether s has more than n characters.
+func longer(s string, n int) bool {
+	if len(s) <= n {
+		return false
+	}
+	for range s {
+		if n--; n < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// graphemesEnd gives the size in bytes of the graphemes of s that fit in n characters, but at least of the first.
+func graphemesEnd(s string, n int) int {
+	end := 0
+	for end < len(s) {
+		size, chars := grapheme(s[end:])
+		if n -= chars; n < 0 && end > 0 {
+			break
+		}
+		end += size
+	}
+	return end
+}
+
+const putRow = `INSERT INTO search_passage (heap, thing, part, seq, kind, analyzer, tok, gone) VALUES `
+const onPut = ` ON CONFLICT (heap, thing, part) DO UPDATE SET seq = excluded.seq, kind = excluded.kind,
+	analyzer = excluded.analyzer, tok = excluded.tok, gone = 0`
+
+// puts are the statements that write several passages at once, by how many: a network lies between us and PostgreSQL, and
+// the heap's counter is locked meanwhile.
+var puts = []struct {
+	rows int
+	text string
+}{{64, putText(64)}, {8, putText(8)}, {1, putText(1)}}
+
+func putText(rows int) string {
+	var b strings.Builder
+	b.WriteString(putRow)
+	for i := range rows {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		// $1 heap, $2 thing, $3 seq, $4 kind, $5 analyzer, then part and tok of each row
+		b.WriteString("($1, $2, $" + strconv.Itoa(6+2*i) + ", $3, $4, $5, $" + strconv.Itoa(7+2*i) + ", 0)")
+	}
+	return b.String() + onPut
+}
+
+// Put makes the thing findable as it was analyzed, when tx commits. All its passages get one number of the heap's counter,
+// and those that it had before beyond them are marked gone.
+func (a Analyzed) Put(tx *db.Tx) {
+	if a.fresh && len(a.passages) == 0 {
+		return
+	}
+	tx.Numbered(a.heap, func(seq int64) error { return a.write(tx, seq) })
+}
+
+func (a Analyzed) write(tx *db.Tx, seq int64) error {
+	for part := 0; part < len(a.passages); {
+		for _, put := range puts {
+			if len(a.passages)-part < put.rows {
+				continue
+			}
+			args := append(make([]any, 0, 5+2*put.rows), a.heap, a.thing, seq, a.kind, analyzerVersion)
+			for range put.rows {
+				args = append(args, part, a.passages[part])
+				part++
+			}
+			if _, err := tx.Exec(put.text, args...); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	if a.fresh {
+		return nil
+	}
+	return markGone(tx, a.heap, a.thing, len(a.passages), seq)
+}
+
+// Remove makes the thing unfindable when tx commits. It's no error if it never was findable.
+func Remove(tx *db.Tx, heap, thing string) {
+	tx.Numbered(heap, func(seq int64) error { return markGone(tx, heap, thing, 0, seq) })
+}
+
+// markGone marks the passages of a thing from part on. The rows stay, as that is how replicas learn of it.
+func markGone(tx *db.Tx, heap, thing string, part int, seq int64) error {
+	_, err := tx.Exec(`UPDATE search_passage SET gone = 1, tok = '', seq = $4
+		WHERE heap = $1 AND thing = $2 AND part >= $3 AND gone = 0`, heap, thing, part, seq)
+	return err
+}

@@ -1,0 +1,306 @@
+package search
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// phrase is what a typed word or a quoted phrase comes to: terms that must follow each other.
+type phrase struct {
+	terms  []string
+	prefix bool // the last term is one character of an unspaced script and stands for every term that begins with it
+}
+
+// key is the same for equal phrases only: no term holds a space.
+func (p phrase) key() string {
+	k := strings.Join(p.terms, " ")
+	if p.prefix {
+		k += " *"
+	}
+	return k
+}
+
+// operand is a phrase as it stands in a query.
+type operand struct {
+	phrase
+	quoted bool
+	stop   bool
+	loose  []phrase // what to look for when any of the words will do
+}
+
+// query is a parsed query. A match holds an operand of each group and none of not.
+type query struct {
+	groups [][]operand
+	not    []phrase
+}
+
+// stopWords leave a query unless nothing else is left.
+var stopWords = func() map[string]bool {
+	words := map[string]bool{}
+	for w := range strings.FieldsSeq(`a an and are as at be been being but by can could did do does for from had has have he her
+		hers him his how i if in into is it its me my of on or our she should so some such than that the their them then there
+		these they this those to was we were what when where which who whom why will with would you your about after before
+		during any all not no am don't didn't doesn't isn't wasn't aren't weren't won't wouldn't couldn't shouldn't can't hasn't
+		haven't hadn't it's that's what's who's where's how's i'm i've i'll i'd you're you've you'll he's she's we're we've
+		they're they've let's there's`) {
+		words[w] = true
+	}
+	return words
+}()
+
+func isStop(word string) bool {
+	word = strings.TrimFunc(word, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+	return len(word) <= 12 && stopWords[strings.ReplaceAll(strings.ToLower(word), "’", "'")]
+}
+
+// plainQuotes writes every sort of quotation mark as the plain one.
+var plainQuotes = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "‟", `"`, "«", `"`, "»", `"`, "＂", `"`)
+
+// parse reads a query; any text is one. Words, "phrases", -word, -"phrase", and a OR b in capitals between two of them; all
+// else is text, and a lone quote is nothing. bind tells whether a phrase in quotes must be found as it stands; where it
+// needn't, its words are words like others.
+func parse(s string, bind bool) query {
+	items := lex(plainQuotes.Replace(s), bind)
+	var q query
+	either := false // the next operand joins the last group
+	for i, it := range items {
+		switch {
+		case it.exclude:
+			q.not = append(q.not, it.phrase)
+		case it.or && isEither(items, i):
+			either = true
+			continue
+		case either:
+			last := &q.groups[len(q.groups)-1]
+			*last = append(*last, it.operand)
+		default:
+			q.groups = append(q.groups, []operand{it.operand})
+		}
+		either = false
+	}
+	return q
+}
+
+// isEither tells whether the OR at i stands between two operands.
+func isEither(items []item, i int) bool {
+	return i > 0 && !items[i-1].exclude && i+1 < len(items) && !items[i+1].exclude
+}
+
+// item is an operand with what it is to the parser.
+type item struct {
+	operand
+	exclude bool
+	or      bool // the word OR
+}
+
+// lex cuts a query into items that have tokens.
+func lex(s string, bind bool) []item {
+	var items []item
+	add := func(text string, quoted, exclude bool) {
+		or := text == "OR" && !quoted && !exclude
+		if or && len(items) > 0 && items[len(items)-1].or { // ORs in a row are one
+			return
+		}
+		if o := newOperand(text, quoted); len(o.terms) > 0 {
+			items = append(items, item{operand: o, exclude: exclude, or: or})
+		}
+	}
+	for s = trimSpace(s); s != ""; s = trimSpace(s) {
+		exclude := isExclusion(s)
+		if exclude {
+			s = s[1:]
+		}
+		if s[0] == '"' {
+			quoted, rest, closed := strings.Cut(s[1:], `"`)
+			switch {
+			case !closed: // a lone quote is nothing
+				s = s[1:]
+				continue
+			case bind || exclude:
+				add(quoted, true, exclude)
+			default:
+				for w := range strings.FieldsSeq(quoted) {
+					add(w, false, false)
+				}
+			}
+			s = rest
+			continue
+		}
+		end := strings.IndexFunc(s, func(r rune) bool { return unicode.IsSpace(r) || r == '"' })
+		if end < 0 {
+			end = len(s)
+		}
+		add(s[:end], false, exclude)
+		s = s[end:]
+	}
+	return items
+}
+
+func trimSpace(s string) string { return strings.TrimLeftFunc(s, unicode.IsSpace) }
+
+// isExclusion tells whether s begins with a dash that excludes: one dash before a word, a symbol or a closed quote.
+func isExclusion(s string) bool {
+	if len(s) < 2 || s[0] != '-' {
+		return false
+	}
+	if s[1] == '"' {
+		return strings.Contains(s[2:], `"`)
+	}
+	r, _ := utf8.DecodeRuneInString(s[1:])
+	c := classOf(r)
+	return c == letter || c == runChar || c == symbol
+}
+
+func newOperand(text string, quoted bool) operand {
+	ts := slices.Collect(tokens(text))
+	o := operand{phrase: whole(ts), quoted: quoted, stop: !quoted && isStop(text)}
+	if o.loose = []phrase{o.phrase}; !quoted && len(o.terms) > 1 {
+		o.loose = split(text, ts)
+	}
+	return o
+}
+
+// whole gives all tokens as one phrase.
+func whole(ts []token) phrase {
+	var p phrase
+	for i, t := range ts {
+		if t.runEnd && i == len(ts)-1 { // in a document more of the run may follow
+			if inPair(ts, i) {
+				break
+			}
+			p.prefix = true
+		}
+		p.terms = append(p.terms, t.text)
+	}
+	return p
+}
+
+// inPair tells whether ts[i], the last of a run, is held by the pair before it.
+func inPair(ts []token, i int) bool { return i > 0 && ts[i-1].run && !ts[i-1].runEnd }
+
+// split gives what of a word of several tokens may be found alone. A word that holds a digit isn't split, so that REQ-042
+// never finds REQ-043, unless it has a sentence stuck to it because its script has no spaces. Stop words inside the word
+// (state-of-the-art) leave.
+func split(text string, ts []token) []phrase {
+	digits, pairs := false, 0
+	for _, t := range ts {
+		digits = digits || hasDigit(t.text)
+		if t.run && !t.runEnd {
+			pairs++
+		}
+	}
+	var all, content []phrase
+	add := func(p phrase, stop bool) {
+		all = append(all, p)
+		if !stop {
+			content = append(content, p)
+		}
+	}
+	for i := 0; i < len(ts); {
+		t, from := ts[i], i
+		i++
+		switch {
+		case t.run:
+			if !t.runEnd || !inPair(ts, i-1) {
+				add(phrase{terms: []string{t.text}, prefix: t.runEnd}, false)
+			}
+			continue
+		case digits: // what stands between two runs stays together
+			for i < len(ts) && !ts[i].run {
+				i++
+			}
+		}
+		p := phrase{}
+		for _, t := range ts[from:i] {
+			p.terms = append(p.terms, t.text)
+		}
+		add(p, i-from == 1 && stopWords[strings.ToLower(text[t.from:t.to])])
+	}
+	if digits && pairs < 2 {
+		return []phrase{whole(ts)}
+	}
+	if len(content) == 0 {
+		return all
+	}
+	return content
+}
+
+// content gives the groups without those that are stop words only, or all if nothing else is there.
+func (q query) content() [][]operand {
+	content := slices.DeleteFunc(slices.Clone(q.groups), func(g []operand) bool {
+		return !slices.ContainsFunc(g, func(o operand) bool { return !o.stop })
+	})
+	if len(content) == 0 {
+		return q.groups
+	}
+	return content
+}
+
+// plan is a query made ready to be matched: each different phrase once, all else by its place in phrases.
+type plan struct {
+	phrases []phrase
+	scored  []scored
+	groups  [][]int // a strict match has a phrase of each
+	binding int     // so many of groups, the first ones, bind a loose match too: the quoted ones
+	not     []int
+}
+
+// scored is a phrase that adds to the score, times times as it was typed.
+type scored struct {
+	phrase int
+	times  float32
+}
+
+// plan compiles a query. Where strict is false any word will do, so there are no groups.
+func (q query) plan(strict bool) *plan {
+	p := &plan{}
+	index := map[string]int{}
+	place := func(ph phrase) int {
+		k := ph.key()
+		i, ok := index[k]
+		if !ok {
+			i = len(p.phrases)
+			index[k] = i
+			p.phrases = append(p.phrases, ph)
+		}
+		return i
+	}
+	at := map[int]int{} // phrase to its place in scored
+	seen := map[string]bool{}
+	var bound, free [][]int
+	for _, g := range q.content() {
+		quoted := !slices.ContainsFunc(g, func(o operand) bool { return !o.quoted })
+		k := strconv.FormatBool(quoted)
+		var group []int
+		for _, o := range g {
+			k += "\n" + o.key()
+			if strict {
+				group = append(group, place(o.phrase))
+			}
+			for _, ph := range o.loose {
+				i := place(ph)
+				if _, ok := at[i]; !ok {
+					at[i] = len(p.scored)
+					p.scored = append(p.scored, scored{phrase: i})
+				}
+				p.scored[at[i]].times++
+			}
+		}
+		switch {
+		case !strict, seen[k]:
+		case quoted:
+			bound = append(bound, group)
+		default:
+			free = append(free, group)
+		}
+		seen[k] = true
+	}
+	p.groups, p.binding = append(bound, free...), len(bound)
+	for _, ph := range q.not {
+		p.not = append(p.not, place(ph))
+	}
+	return p
+}

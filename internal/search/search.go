@@ -1,0 +1,185 @@
+package search
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"cairn/internal/db"
+	"cairn/internal/fault"
+)
+
+// Engine searches heaps. It keeps their indexes in memory, the least recently used ones going first. It's safe for concurrent
+// use, and several engines on one database see each other's writes.
+type Engine struct {
+	d        *db.DB
+	maxBytes int64
+
+	mu    sync.Mutex
+	heaps map[string]*heap
+	clock int64 // counts uses
+}
+
+// New makes an engine whose indexes take about maxBytes together. What the running searches need and the heap used last
+// stay beyond that.
+func New(d *db.DB, maxBytes int64) *Engine {
+	return &Engine{d: d, maxBytes: maxBytes, heaps: map[string]*heap{}}
+}
+
+// Hit is a thing found. Part is the passage that fits best: Passage gives its text. Score is at least 0 and has no upper
+// bound; it compares hits of one search alone.
+type Hit struct {
+	Heap, Thing, Kind string
+	Part              int
+	Score             float32
+}
+
+// Result is what a search found, the best first. More tells that there are hits beyond the limit. Note is for the reader,
+// where there is something to say about why nothing was found.
+type Result struct {
+	Hits []Hit
+	Note string
+	More bool
+}
+
+// NoteNothing is the note of a query that has no word, digit or symbol in it.
+const NoteNothing = "the query has no searchable characters"
+
+// Find looks for things with all words of the query, each as it was typed; if no heap has one, for things with any of them.
+// Phrases in quotes and exclusions bind in both cases, and a word with a digit in it is never taken apart. kinds nil means
+// all kinds, an empty list none. A query of nothing but exclusions is an Invalid fault; any other text is a query.
+func (e *Engine) Find(ctx context.Context, heaps, kinds []string, query string, limit int) (Result, error) {
+	return e.search(ctx, heaps, kinds, parse(query, true), true, limit)
+}
+
+// Ask looks for things with any word of a question. Quotes don't bind, exclusions do. All else is as with Find.
+func (e *Engine) Ask(ctx context.Context, heaps, kinds []string, query string, limit int) (Result, error) {
+	return e.search(ctx, heaps, kinds, parse(query, false), false, limit)
+}
+
+// Stats tells how many heaps are in memory and about how many bytes they take.
+func (e *Engine) Stats() (heaps int, bytes int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.heaps), e.bytes()
+}
+
+func (e *Engine) search(ctx context.Context, ids, kinds []string, q query, strict bool, limit int) (Result, error) {
+	if len(q.groups) == 0 {
+		if len(q.not) > 0 {
+			return Result{}, fault.New(fault.Invalid, "the query only excludes: add a word or phrase to look for")
+		}
+		return Result{Note: NoteNothing}, nil
+	}
+	seqs, err := e.seqs(ctx, ids)
+	if err != nil {
+		return Result{}, err
+	}
+	heaps := e.pin(seqs)
+	defer e.unpin(heaps)
+	for _, h := range heaps {
+		if err := h.catchUp(ctx, e.d, seqs[h.id]); err != nil {
+			return Result{}, err
+		}
+	}
+	// The heaps are in the order of their ids, which is what keeps searches that wait for one another from deadlock.
+	in := make([]searched, len(heaps))
+	for i, h := range heaps {
+		h.mu.RLock()
+		defer h.mu.RUnlock()
+		in[i] = searched{h.id, h.index}
+	}
+	var r Result
+	r.Hits, r.More, err = rank(ctx, in, kinds, q.plan(strict), max(limit, 0))
+	return r, err
+}
+
+// seqs reads the counters of the heaps. Heaps without one have nothing in them.
+func (e *Engine) seqs(ctx context.Context, ids []string) (map[string]int64, error) {
+	seqs := make(map[string]int64, len(ids))
+	if len(ids) == 0 {
+		return seqs, nil
+	}
+	args := make([]any, len(ids))
+	var q strings.Builder
+	q.WriteString(`SELECT heap, seq FROM heap_seq WHERE heap IN (`)
+	for i, id := range ids {
+		args[i] = id
+		if i > 0 {
+			q.WriteString(", ")
+		}
+		q.WriteString("$" + strconv.Itoa(i+1))
+	}
+	rows, err := e.d.Query(ctx, q.String()+")", args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		var seq int64
+		if err := rows.Scan(&id, &seq); err != nil {
+			return nil, err
+		}
+		seqs[id] = seq
+	}
+	return seqs, rows.Err()
+}
+
+// pin gives the heaps in the order of their ids. They stay in memory until unpin.
+func (e *Engine) pin(seqs map[string]int64) []*heap {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	heaps := make([]*heap, 0, len(seqs))
+	for id := range seqs {
+		h := e.heaps[id]
+		if h == nil {
+			h = newHeap(id)
+			e.heaps[id] = h
+		}
+		h.users++
+		heaps = append(heaps, h)
+	}
+	slices.SortFunc(heaps, func(a, b *heap) int { return strings.Compare(a.id, b.id) })
+	for _, h := range heaps {
+		e.clock++
+		h.used = e.clock
+	}
+	return heaps
+}
+
+// unpin lets the heaps go and, where the engine holds too much, frees those that nobody uses, the least recently used first.
+func (e *Engine) unpin(heaps []*heap) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, h := range heaps {
+		h.users--
+	}
+	bytes := e.bytes()
+	if bytes <= e.maxBytes {
+		return
+	}
+	var idle []*heap
+	for _, h := range e.heaps {
+		if h.users == 0 && h.used < e.clock {
+			idle = append(idle, h)
+		}
+	}
+	slices.SortFunc(idle, func(a, b *heap) int { return int(a.used - b.used) })
+	for _, h := range idle {
+		if bytes <= e.maxBytes {
+			return
+		}
+		bytes -= h.bytes.Load()
+		delete(e.heaps, h.id)
+	}
+}
+
+func (e *Engine) bytes() (n int64) {
+	for _, h := range e.heaps {
+		n += h.bytes.Load()
+	}
+	return n
+}

@@ -1,0 +1,151 @@
+// Package web shows operations as POST /api/NAME, and serves what belongs to the server as a whole: health, metrics and the
+// discovery documents. It knows operations only as a list.
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"cairn/internal/edge"
+	"cairn/internal/fault"
+	"cairn/internal/op"
+	"cairn/internal/rawjson"
+	"cairn/internal/who"
+)
+
+// Server is what the routes need.
+type Server struct {
+	Runner  *op.Runner
+	Edge    *edge.Edge
+	MCP     http.Handler
+	Metrics http.Handler
+	Ready   func(ctx context.Context) error
+	Stop    <-chan struct{} // closed when the server is about to stop: /readyz says no from then on
+}
+
+// Handler gives all routes, behind the checks of edge.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	for _, path := range []string{"/mcp", "/mcp/{$}", "/functions/v1/mcp-server", "/functions/v1/mcp-server/{$}"} {
+		mux.Handle(path, s.MCP)
+	}
+	mux.HandleFunc("/api/{name}", s.api)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { edge.JSON(w, http.StatusOK, []byte(`{"status":"ok"}`)) })
+	mux.HandleFunc("GET /readyz", s.ready)
+	mux.HandleFunc("GET /metrics", s.metrics)
+	mux.HandleFunc("GET /.well-known/oauth-protected-resource", s.resource)
+	mux.HandleFunc("GET /.well-known/oauth-protected-resource/mcp", s.resource)
+	mux.HandleFunc("GET /{$}", s.front)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		edge.Fail(w, fault.New(fault.NotFound, "there is nothing at %s", r.URL.Path))
+	})
+	return s.Edge.Wrap(mux)
+}
+
+// front tells somebody who opens the server's address what it is.
+func (s *Server) front(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte("Cairn is running. Agents connect to " + s.Edge.Public.String() + "/mcp with a token from `cairn token create --name NAME`.\n"))
+}
+
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	select {
+	case <-s.Stop:
+		edge.JSON(w, http.StatusServiceUnavailable, []byte(`{"status":"stopping"}`))
+		return
+	default:
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	if err := s.Ready(ctx); err != nil {
+		s.Edge.Log.Error("not ready", "cause", err.Error())
+		edge.JSON(w, http.StatusServiceUnavailable, []byte(`{"status":"unavailable","component":"database"}`))
+		return
+	}
+	edge.JSON(w, http.StatusOK, []byte(`{"status":"ok"}`))
+}
+
+// metrics are for the machine itself and for the admin's tokens.
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
+	if a, err := netip.ParseAddr(edge.From(r.Context()).Address); err != nil || !a.Unmap().IsLoopback() {
+		c, err := s.Edge.Caller(r, who.ViaHTTP)
+		if err == nil && !c.Admin {
+			err = fault.New(fault.Denied, "metrics are open to loopback and to the admin's tokens")
+		}
+		if err != nil {
+			s.fail(w, err)
+			return
+		}
+	}
+	s.Metrics.ServeHTTP(w, r)
+}
+
+// resource is the protected resource's metadata (RFC 9728).
+func (s *Server) resource(w http.ResponseWriter, _ *http.Request) {
+	base := s.Edge.Public.String()
+	b, _ := rawjson.Marshal(map[string]any{
+		"resource": base + "/mcp", "resource_name": "Cairn", "authorization_servers": []string{base},
+		"scopes_supported": []string{"cairn.read", "cairn.write"}, "bearer_methods_supported": []string{"header"},
+	})
+	w.Header().Set("Cache-Control", "public, max-age=300")
+	edge.JSON(w, http.StatusOK, b)
+}
+
+// api runs one operation: the body is its arguments, the answer its object.
+func (s *Server) api(w http.ResponseWriter, r *http.Request) {
+	c, err := s.Edge.Caller(r, who.ViaHTTP)
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", "POST, OPTIONS")
+		f := fault.New(fault.InvalidRequest, "%s is not served here: send the arguments by POST", r.Method)
+		f.Status = http.StatusMethodNotAllowed
+		s.fail(w, f)
+		return
+	}
+	if err != nil {
+		if fault.Is(err, fault.Unauthenticated) {
+			if lerr := s.Edge.Limit(r.Context(), w.Header(), nil); lerr != nil {
+				err = lerr
+			}
+		}
+		s.fail(w, err)
+		return
+	}
+	ctx := who.With(r.Context(), c)
+	if err := s.Edge.Limit(ctx, w.Header(), c); err != nil {
+		s.fail(w, err)
+		return
+	}
+	name := r.PathValue("name")
+	ctx, o, err := s.Runner.Admit(ctx, name)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	most := int64(edge.UsualBody)
+	if o.Big {
+		most = edge.MostBody
+	}
+	body, err := edge.JSONBody(w, r, most)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	if !strings.HasPrefix(string(rawjson.Trim(body)), "{") {
+		s.fail(w, fault.New(fault.InvalidRequest, "the body must be the arguments as a JSON object"))
+		return
+	}
+	res, err := s.Runner.Run(ctx, name, body)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	edge.JSON(w, http.StatusOK, res.JSON)
+}
+
+func (s *Server) fail(w http.ResponseWriter, err error) {
+	s.Edge.Challenge(w.Header(), fault.From(err), []string{"cairn.read"})
+	edge.Fail(w, err)
+}
