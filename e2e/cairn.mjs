@@ -76,6 +76,7 @@ export function start(t, file, args, env) {
   for (const name of ['stdout', 'stderr']) {
     child[name].setEncoding('utf8').on('data', (d) => (printed[name] += d))
   }
+  const log = () => printed.stdout + printed.stderr
   const gone = new Promise((resolve) => child.on('close', (code, signal) => resolve({ code, signal })))
   // A test file that dies mustn't leave a server behind.
   const kill = () => child.kill('SIGKILL')
@@ -88,9 +89,12 @@ export function start(t, file, args, env) {
     clearTimeout(timer)
     return end
   }
-  t.after(stop)
-  return { stop, gone, running: () => child.exitCode === null && child.signalCode === null, printed,
-    log: () => printed.stdout + printed.stderr }
+  // A server that can't end by itself is a failure too.
+  t.after(async () => {
+    const { code, signal } = await stop()
+    if (code !== 0) throw new Error(`${path.basename(file)} ended with ${code ?? signal}; it printed:\n${log()}`)
+  })
+  return { stop, gone, running: () => child.exitCode === null && child.signalCode === null, printed, log }
 }
 
 /**

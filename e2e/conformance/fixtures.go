@@ -17,24 +17,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// watched is the resource that the suite subscribes to.
-const watched = "test://watched-resource"
-
 // call is a fixture tool's body. An error that isn't a *jsonrpc.Error becomes a result with isError.
 type call func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error)
-
-// Options sets what the fixtures need of a server beyond what they register: they must be given before it is made.
-func Options(o *mcp.ServerOptions) {
-	if o.Capabilities == nil {
-		o.Capabilities = &mcp.ServerCapabilities{}
-	}
-	o.Capabilities.Logging = &mcp.LoggingCapabilities{}
-	o.CompletionHandler = func(context.Context, *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
-		return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{"test one", "test two"}}}, nil
-	}
-	o.SubscribeHandler = func(context.Context, *mcp.SubscribeRequest) error { return nil }
-	o.UnsubscribeHandler = func(context.Context, *mcp.UnsubscribeRequest) error { return nil }
-}
 
 // Register adds every tool, resource and prompt that the suite calls by a fixed name and that a stateless server can
 // have. Tools that must ask the client in the middle of a call (sampling, elicitation before 2026-07-28) are not
@@ -45,7 +29,35 @@ func Register(s *mcp.Server) {
 	registerAsking(s)
 	registerResources(s)
 	registerPrompts(s)
+	s.AddReceivingMiddleware(lend)
 }
+
+// lend answers for the features that the suite asks for and Cairn doesn't have: completion of arguments, and subscription
+// by request as it was before 2026-07-28.
+func lend(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		switch method {
+		case "completion/complete":
+			return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{"test one", "test two"}}}, nil
+		case "resources/subscribe", "resources/unsubscribe":
+			if !modern(req) {
+				return nothing{}, nil
+			}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// modern tells whether the request is of 2026-07-28 or later, which names its version in every request.
+func modern(req mcp.Request) bool {
+	_, ok := req.GetParams().GetMeta()["io.modelcontextprotocol/protocolVersion"]
+	return ok
+}
+
+// nothing is the result {}; the embedded type lends it what makes a result.
+type nothing struct{ *mcp.CompleteResult }
+
+func (nothing) MarshalJSON() ([]byte, error) { return []byte("{}"), nil }
 
 // add registers one tool; schema "" stands for no arguments.
 func add(s *mcp.Server, name, doc, schema string, run call) {

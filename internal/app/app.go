@@ -90,7 +90,11 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	a.limiter = audit.NewLimiter(d)
 	a.Runner = op.NewRunner(o.Log, slices.Concat(a.Accounts.Ops(), finder.Ops(), tasks.Ops(), changes.Ops())...)
 	a.Runner.Limit, a.Runner.Record = a.limitTool, a.Recorder.Call
-	a.Tools = mcp.New(a.Runner, Version, o.Log, o.Fixtures)
+	sdkLog := slog.New(slog.DiscardHandler) // it tells of every session, and each request is one
+	if c.Debug {
+		sdkLog = o.Log
+	}
+	a.Tools = mcp.New(a.Runner, Version, sdkLog, o.Fixtures)
 	a.watch(engine)
 	return a, nil
 }

@@ -27,7 +27,7 @@ import (
 
 // Main runs the command line and gives its exit code.
 func Main(args []string) int {
-	return cli.Main(cli.Program{Version: Version, Open: openLocal, LockServer: lockServer, Doctor: doctor, Operations: operations}, args)
+	return cli.Main(cli.Program{Version: Version, Open: openLocal, LockServer: lockServer, Doctor: doctor, Operations: Operations}, args)
 }
 
 func openLocal(ctx context.Context, c *config.Config, log *slog.Logger) (*cli.Local, error) {
@@ -61,8 +61,8 @@ func lockServer(c *config.Config) (release func(), err error) {
 	return db.LockServer(c.Data)
 }
 
-// operations gives all operations without data behind them: they can be described, not called.
-func operations() []*op.Op {
+// Operations gives all operations without data behind them: they can be described, not called.
+func Operations() []*op.Op {
 	tasks, accounts := task.New(nil, nil, ""), account.New(nil, 0)
 	return op.NewRunner(slog.New(slog.DiscardHandler), slices.Concat(accounts.Ops(), search.NewService(nil).Ops(), tasks.Ops(), change.NewService(nil).Ops())...).Ops()
 }

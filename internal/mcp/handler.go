@@ -41,7 +41,7 @@ type Handler struct {
 func NewHandler(t *Tools, e *edge.Edge, health func(ctx context.Context) any) *Handler {
 	make := func(jsonAnswers bool) http.Handler {
 		return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return t.server }, &sdk.StreamableHTTPOptions{
-			Stateless: true, JSONResponse: jsonAnswers, MaxRequestBodyBytes: -1, DisableLocalhostProtection: true, PropagateRequestCancellation: true, Logger: e.Log,
+			Stateless: true, JSONResponse: jsonAnswers, MaxRequestBodyBytes: -1, DisableLocalhostProtection: true, PropagateRequestCancellation: true, Logger: t.log,
 		})
 	}
 	return &Handler{tools: t, edge: e, health: health, sse: make(false), json: make(true)}
@@ -127,6 +127,9 @@ func (q *request) one(body []byte) {
 	if m.answer || m.ID == nil { // answers to requests we never make, and notifications: nothing to say
 		q.w.WriteHeader(http.StatusAccepted)
 		return
+	}
+	if m.Method == "initialize" {
+		m.body = m.withParams()
 	}
 	ctx := context.WithValue(q.r.Context(), peekedKey{}, m)
 	if q.caller != nil {

@@ -43,6 +43,7 @@ type Tools struct {
 	server  *sdk.Server
 	info    json.RawMessage // serverInfo
 	entries []entry
+	log     *slog.Logger // of the SDK
 }
 
 // entry is a tool of the list, as bytes made once.
@@ -54,7 +55,7 @@ type entry struct {
 // New makes the tools of a runner. fixtures, if not nil, adds further tools to the SDK's server: the conformance suite's.
 func New(runner *op.Runner, version string, log *slog.Logger, fixtures func(*sdk.Server)) *Tools {
 	info, _ := json.Marshal(map[string]string{"name": Name, "version": version})
-	t := &Tools{runner: runner, info: info}
+	t := &Tools{runner: runner, info: info, log: log}
 	t.server = sdk.NewServer(&sdk.Implementation{Name: Name, Version: version}, &sdk.ServerOptions{
 		Instructions: instructions,
 		Logger:       log,
@@ -188,6 +189,12 @@ func (t *Tools) guard(next sdk.MethodHandler) sdk.MethodHandler {
 			if o := t.runner.Find(name); o != nil && (who.From(ctx) == nil || !who.From(ctx).MayArea(o.Area)) {
 				return nil, &jsonrpc.Error{Code: -32602, Message: "unknown tool " + strconv.Quote(name)}
 			}
+		case "initialize":
+			res, err := next(ctx, method, req)
+			if r, ok := res.(*sdk.InitializeResult); ok {
+				return initialized{r}, err
+			}
+			return res, err
 		case "tools/list":
 			res, err := next(ctx, method, req)
 			if l, ok := res.(*sdk.ListToolsResult); ok {
@@ -202,6 +209,30 @@ func (t *Tools) guard(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		return next(ctx, method, req)
 	}
+}
+
+// initialized says experimental: {} among the capabilities, which the SDK leaves out where it is empty.
+type initialized struct{ *sdk.InitializeResult }
+
+// MarshalJSON adds the member.
+func (r initialized) MarshalJSON() ([]byte, error) {
+	b, err := json.Marshal(r.InitializeResult)
+	if err != nil {
+		return nil, err
+	}
+	var members map[string]json.RawMessage
+	var caps map[string]json.RawMessage
+	if err := json.Unmarshal(b, &members); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(members["capabilities"], &caps); err != nil {
+		return nil, err
+	}
+	caps["experimental"] = json.RawMessage("{}")
+	if members["capabilities"], err = json.Marshal(caps); err != nil {
+		return nil, err
+	}
+	return json.Marshal(members)
 }
 
 type requestKey struct{}

@@ -42,6 +42,7 @@ const (
 // a way past every check.
 type message struct {
 	body    []byte
+	params  json.RawMessage // nil = none
 	ID      json.RawMessage // nil = none
 	Method  string
 	Name    string // params.name of tools/call
@@ -67,7 +68,6 @@ func peeked(ctx context.Context) *message {
 // peek reads a message. The message is given back with an error too, as far as it was read, for the error's id.
 func peek(body []byte) (*message, error) {
 	m := &message{body: body}
-	var params json.RawMessage
 	jsonrpc, twice, idless := "", "", true
 	seen := map[string]bool{}
 	bad := func(why string) (*message, error) { return m, fault.New(fault.InvalidRequest, "%s", why) }
@@ -84,7 +84,7 @@ func peek(body []byte) (*message, error) {
 		case "method":
 			m.Method = text(v)
 		case "params":
-			params = v
+			m.params = v
 		case "result", "error":
 			m.answer = true
 		}
@@ -107,13 +107,28 @@ func peek(body []byte) (*message, error) {
 		return bad("method is missing")
 	case idless && !strings.HasPrefix(m.Method, "notifications/"):
 		return bad("id is missing: " + m.Method + " is a request")
-	case params != nil && params[0] != '{':
+	case m.params != nil && m.params[0] != '{':
 		return bad("params must be an object")
 	}
-	if params != nil && !m.readParams(params) {
+	if m.params != nil && !m.readParams(m.params) {
 		return bad("a member of params is given twice")
 	}
 	return m, nil
+}
+
+// withParams gives an initialize request with the params that a client left out: the SDK insists on them.
+func (m *message) withParams() []byte {
+	params := map[string]json.RawMessage{"protocolVersion": json.RawMessage(`"` + v20251125 + `"`), "capabilities": json.RawMessage("{}"),
+		"clientInfo": json.RawMessage(`{"name":"unknown","version":"0"}`)}
+	rawjson.Members(m.params, func(k string, v json.RawMessage) bool {
+		params[k] = v
+		return true
+	})
+	b, err := rawjson.Marshal(map[string]any{"jsonrpc": "2.0", "id": m.ID, "method": m.Method, "params": params})
+	if err != nil {
+		return m.body
+	}
+	return b
 }
 
 // goodID tells whether an id is a string or a number.

@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -225,6 +226,31 @@ func TestFindAndAsk(t *testing.T) {
 			if got := found(r); err != nil || !slices.Equal(got, c.want) {
 				t.Errorf("%q, ask %t: %q, %v, want %q", c.query, c.ask, got, err, c.want)
 			}
+		}
+	})
+}
+
+func TestQueryTooLong(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		e := New(d, 1<<30)
+		put(t, d, notes("h", "alpha beta", "alpha gamma", "omega")...)
+		var b strings.Builder
+		for i := range 5000 {
+			fmt.Fprintf(&b, " x%d", i)
+		}
+		for query, want := range map[string][]string{
+			"alpha" + b.String():               {"alpha gamma", "alpha beta"},
+			"alpha" + b.String() + ` omega`:    {"alpha gamma", "alpha beta"},
+			"alpha" + b.String() + ` -"gamma"`: {"alpha beta"}, // what is excluded binds all the same
+		} {
+			r, err := e.Find(t.Context(), []string{"h"}, nil, query, 10)
+			if got := found(r); err != nil || r.Note != NoteLong || !slices.Equal(got, want) {
+				t.Errorf("%.5s...: %q, note %q, %v, want %q", query, got, r.Note, err, want)
+			}
+		}
+		many := strings.Repeat("alpha beta ", 5000)
+		if r, err := e.Find(t.Context(), []string{"h"}, nil, many, 10); err != nil || r.Note != "" || len(r.Hits) != 1 {
+			t.Errorf("the same words again and again: %+v, %v", r, err)
 		}
 	})
 }

@@ -9,8 +9,8 @@
 // # Gone passages
 //
 // A removed thing, or the tail of one that got shorter, stays as a row without tokens that is marked gone, since that is how
-// another replica learns of it. Nothing purges these rows. A job that does must leave a mark beside the heap's counter that
-// tells the highest number purged, and index.go's users must reload a heap whose mark is ahead of what they hold.
+// another replica learns of it. Nothing purges these rows. A job that does must leave the highest number purged beside the
+// heap's counter, and an engine that holds less than that must load the heap anew, or it would keep what is gone.
 //
 // # Older analyzers
 //

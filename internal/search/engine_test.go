@@ -132,6 +132,18 @@ func TestPhraseAcrossPassages(t *testing.T) {
 	})
 }
 
+func TestPhraseBelongsToThePassageItBeginsIn(t *testing.T) {
+	x := newIndex()
+	x.put("t", "note", []string{"a b", "", "c d a b", "c"})
+	for query, want := range map[string][]place{
+		"a b": {{0, 1}, {2, 1}}, "b c": {{0, 1}, {2, 1}}, "c d": {{2, 1}}, "d a": {{2, 1}}, "a b c": {{0, 1}, {2, 1}}, "d c": nil,
+	} {
+		if got := x.match(phrase{terms: strings.Fields(query)}).list; !slices.Equal(got, want) {
+			t.Errorf("%q stands at %v, want %v", query, got, want)
+		}
+	}
+}
+
 // TestHeapsAreSearchedAsOne compares a search of several heaps with one of a heap that holds all their things.
 func TestHeapsAreSearchedAsOne(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -360,10 +372,7 @@ func TestLoadThatIsCancelled(t *testing.T) {
 		cancelled := 0
 		for range 20 {
 			ctx, cancel := context.WithCancel(t.Context())
-			go func() {
-				time.Sleep(time.Duration(r.IntN(8000)) * time.Microsecond)
-				cancel()
-			}()
+			time.AfterFunc(time.Duration(r.IntN(8000))*time.Microsecond, cancel)
 			_, err := e.Find(ctx, []string{"h"}, nil, "pump valve", 10)
 			if errors.Is(err, context.Canceled) {
 				cancelled++

@@ -27,7 +27,7 @@ type Analyzed struct {
 // gives this token.
 const separatorToken = "|"
 
-// Analyze does the expensive part of putting a thing, about 0.1 microseconds a byte: call it before the write.
+// Analyze does the expensive part of putting a thing, 0.03 to 0.3 seconds a megabyte: call it before the write.
 func Analyze(d Doc) Analyzed {
 	a := Analyzed{heap: d.Heap, thing: d.Thing, kind: d.Kind, fresh: d.Fresh}
 	var b strings.Builder

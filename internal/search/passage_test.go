@@ -79,7 +79,8 @@ func TestNothingToAnalyze(t *testing.T) {
 	}
 }
 
-// TestHugeTexts bounds the time of texts at the limit, whatever they are made of. The bounds are far above what is usual.
+// TestHugeTexts bounds the time of texts at the limit, whatever they are made of. The bound is far above what is usual, even
+// with the race detector, and far below what a step for each pair of characters would take.
 func TestHugeTexts(t *testing.T) {
 	for name, piece := range map[string]string{
 		"English": "The pump was mended on Monday. ", "one word": "pump", "one grapheme": "\u0301", "joined": "👩\u200d", "Chinese": "咖啡豆", "flags": "🇩🇪",
@@ -94,7 +95,7 @@ func TestHugeTexts(t *testing.T) {
 		began = time.Now()
 		snippet := Snippet(s, "monday 豆", 80)
 		shown := time.Since(began)
-		if analyzed > 5*time.Second || shown > 5*time.Second {
+		if analyzed > 30*time.Second || shown > 30*time.Second {
 			t.Errorf("%s: %v to analyze and index, %v for a snippet", name, analyzed, shown)
 		}
 		if !utf8.ValidString(snippet) || utf8.RuneCountInString(snippet) > 80 {

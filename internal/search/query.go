@@ -239,6 +239,9 @@ func (q query) content() [][]operand {
 	return content
 }
 
+// maxPhrases bounds the work of one search: so many different phrases of a query are looked for, the first ones.
+const maxPhrases = 400
+
 // plan is a query made ready to be matched: each different phrase once, all else by its place in phrases.
 type plan struct {
 	phrases []phrase
@@ -246,6 +249,7 @@ type plan struct {
 	groups  [][]int // a strict match has a phrase of each
 	binding int     // so many of groups, the first ones, bind a loose match too: the quoted ones
 	not     []int
+	long    bool // the query had more than maxPhrases
 }
 
 // scored is a phrase that adds to the score, times times as it was typed.
@@ -254,21 +258,51 @@ type scored struct {
 	times  float32
 }
 
+// planner makes a plan.
+type planner struct {
+	*plan
+	places map[string]int // by phrase.key: place in phrases
+	scores map[int]int    // by place in phrases: place in scored
+}
+
+// place gives the place of a phrase, a new one where it's new; ok is false where there are too many.
+func (p *planner) place(ph phrase) (i int, ok bool) {
+	k := ph.key()
+	if i, ok = p.places[k]; ok {
+		return i, true
+	}
+	if len(p.phrases) == maxPhrases {
+		p.long = true
+		return 0, false
+	}
+	i = len(p.phrases)
+	p.places[k] = i
+	p.phrases = append(p.phrases, ph)
+	return i, true
+}
+
+func (p *planner) score(ph phrase) {
+	i, ok := p.place(ph)
+	if !ok {
+		return
+	}
+	at, ok := p.scores[i]
+	if !ok {
+		at = len(p.scored)
+		p.scores[i] = at
+		p.scored = append(p.scored, scored{phrase: i})
+	}
+	p.scored[at].times++
+}
+
 // plan compiles a query. Where strict is false any word will do, so there are no groups.
 func (q query) plan(strict bool) *plan {
-	p := &plan{}
-	index := map[string]int{}
-	place := func(ph phrase) int {
-		k := ph.key()
-		i, ok := index[k]
-		if !ok {
-			i = len(p.phrases)
-			index[k] = i
-			p.phrases = append(p.phrases, ph)
+	p := planner{&plan{}, map[string]int{}, map[int]int{}}
+	for _, ph := range q.not {
+		if i, ok := p.place(ph); ok {
+			p.not = append(p.not, i)
 		}
-		return i
 	}
-	at := map[int]int{} // phrase to its place in scored
 	seen := map[string]bool{}
 	var bound, free [][]int
 	for _, g := range q.content() {
@@ -277,20 +311,18 @@ func (q query) plan(strict bool) *plan {
 		var group []int
 		for _, o := range g {
 			k += "\n" + o.key()
-			if strict {
-				group = append(group, place(o.phrase))
-			}
 			for _, ph := range o.loose {
-				i := place(ph)
-				if _, ok := at[i]; !ok {
-					at[i] = len(p.scored)
-					p.scored = append(p.scored, scored{phrase: i})
-				}
-				p.scored[at[i]].times++
+				p.score(ph)
+			}
+			if !strict {
+				continue
+			}
+			if i, ok := p.place(o.phrase); ok {
+				group = append(group, i)
 			}
 		}
 		switch {
-		case !strict, seen[k]:
+		case len(group) == 0, seen[k]:
 		case quoted:
 			bound = append(bound, group)
 		default:
@@ -299,8 +331,5 @@ func (q query) plan(strict bool) *plan {
 		seen[k] = true
 	}
 	p.groups, p.binding = append(bound, free...), len(bound)
-	for _, ph := range q.not {
-		p.not = append(p.not, place(ph))
-	}
-	return p
+	return p.plan
 }

@@ -186,7 +186,9 @@ func (s *scratch) collect(x searched, kinds []string, p *plan, strict, loose *to
 				part, best = k, sc
 			}
 		}
-		to.add(Hit{Heap: x.heap, Thing: th.id, Kind: x.kinds[th.kind], Part: part, Score: score + bestPassage*best})
+		if score += bestPassage * best; score >= to.least {
+			to.add(Hit{Heap: x.heap, Thing: th.id, Kind: x.kinds[th.kind], Part: part, Score: score})
+		}
 	}
 }
 
@@ -194,6 +196,7 @@ func (s *scratch) collect(x searched, kinds []string, p *plan, strict, loose *to
 type top struct {
 	limit int
 	hits  []Hit
+	least float32 // a lower score has no place any more
 }
 
 func (t *top) add(h Hit) {
@@ -206,6 +209,9 @@ func (t *top) add(h Hit) {
 	}
 	i, _ := slices.BinarySearchFunc(t.hits, h, order)
 	t.hits = slices.Insert(t.hits, i, h)
+	if n := len(t.hits); n == t.limit {
+		t.least = t.hits[n-1].Score
+	}
 }
 
 func order(a, b Hit) int {

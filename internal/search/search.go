@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,7 +38,7 @@ type Hit struct {
 }
 
 // Result is what a search found, the best first. More tells that there are hits beyond the limit. Note is for the reader,
-// where there is something to say about why nothing was found.
+// where there is something to say about how the query was taken: NoteNothing or NoteLong.
 type Result struct {
 	Hits []Hit
 	Note string
@@ -46,6 +47,9 @@ type Result struct {
 
 // NoteNothing is the note of a query that has no word, digit or symbol in it.
 const NoteNothing = "the query has no searchable characters"
+
+// NoteLong is the note of a query with more different words than a search looks for.
+var NoteLong = fmt.Sprintf("the query is long: only its first %d different words were looked for", maxPhrases)
 
 // Find looks for things with all words of the query, each as it was typed; if no heap has one, for things with any of them.
 // Phrases in quotes and exclusions bind in both cases, and a word with a digit in it is never taken apart. kinds nil means
@@ -91,8 +95,12 @@ func (e *Engine) search(ctx context.Context, ids, kinds []string, q query, stric
 		defer h.mu.RUnlock()
 		in[i] = searched{h.id, h.index}
 	}
+	p := q.plan(strict)
 	var r Result
-	r.Hits, r.More, err = rank(ctx, in, kinds, q.plan(strict), max(limit, 0))
+	if p.long {
+		r.Note = NoteLong
+	}
+	r.Hits, r.More, err = rank(ctx, in, kinds, p, max(limit, 0))
 	return r, err
 }
 

@@ -40,7 +40,8 @@ func cut(text string, start, maxChars int) string {
 		return out + rest
 	}
 	shown := fit(rest, maxChars-1)
-	if i := strings.LastIndexByte(shown, ' '); i > 0 && len(shown) < len(rest) && rest[len(shown)] != ' ' && !longer(shown[i:], lineUp) {
+	midWord := len(shown) < len(rest) && rest[len(shown)] != ' '
+	if i := strings.LastIndexByte(shown, ' '); midWord && i > 0 && !longer(shown[i:], lineUp) {
 		shown = shown[:i]
 	}
 	return out + strings.TrimRight(shown, " ") + ellipsis

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// may says which packages of the project each package may import. What isn't listed is refused: add the line here on
+// purpose, or import something else.
+var may = map[string][]string{
+	"fault":     {},
+	"rawjson":   {},
+	"who":       {"fault"},
+	"op":        {"fault", "rawjson", "who"},
+	"config":    {},
+	"db":        {"fault"},
+	"db/dbtest": {"db"},
+	"search":    {"db", "fault", "op", "who"},
+	"change":    {"db", "fault", "op", "rawjson", "who"},
+	"audit":     {"db", "fault", "op", "who"},
+	"account":   {"audit", "change", "db", "fault", "op", "who"},
+	"task":      {"change", "db", "fault", "op", "rawjson", "search", "who"},
+	"edge":      {"audit", "db", "fault", "rawjson", "who"},
+	"mcp":       {"edge", "fault", "op", "rawjson", "who"},
+	"web":       {"edge", "fault", "op", "rawjson", "who"},
+	"cli":       {"config", "fault", "mcp", "op", "rawjson", "who"},
+	"app":       {"account", "audit", "change", "cli", "config", "db", "edge", "mcp", "op", "search", "task", "web", "who"},
+	"apptest":   {"app", "config", "db/dbtest", "fault", "op", "who"},
+}
+
+// Budgets. A package or file that outgrows one wants splitting, not a larger number.
+const (
+	fileLines     = 600
+	packageLines  = 3000
+	functionLines = 80
+	methods       = 5  // of an interface
+	dependencies  = 40 // direct
+)
+
+type source struct {
+	path, pkg string
+	lines     int
+	file      *ast.File
+	fset      *token.FileSet
+}
+
+// sources parses every Go file of the product; tests and generated files don't count.
+func sources(t *testing.T) []source {
+	t.Helper()
+	var all []source
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != "." || d.Name() == "node_modules" || d.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, path, text, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		if ast.IsGenerated(f) {
+			return nil
+		}
+		pkg := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "internal/")
+		all = append(all, source{path, pkg, strings.Count(string(text), "\n"), f, fset})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestImportsPointDown(t *testing.T) {
+	for _, s := range sources(t) {
+		if !strings.HasPrefix(filepath.ToSlash(s.path), "internal/") {
+			continue
+		}
+		allowed, known := may[s.pkg]
+		if !known {
+			t.Errorf("%s: package %s has no line in the table of imports", s.path, s.pkg)
+			continue
+		}
+		for _, imp := range s.file.Imports {
+			name, ours := strings.CutPrefix(strings.Trim(imp.Path.Value, `"`), "cairn/internal/")
+			if ours && !slices.Contains(allowed, name) {
+				t.Errorf("%s may not import %s", s.path, name)
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
+	has := map[string]bool{}
+	for _, s := range sources(t) {
+		has[s.pkg] = has[s.pkg] || s.file.Doc != nil
+	}
+	for pkg, ok := range has {
+		if !ok {
+			t.Errorf("package %s has no doc comment", pkg)
+		}
+	}
+}
+
+func TestBudgets(t *testing.T) {
+	packages := map[string]int{}
+	for _, s := range sources(t) {
+		packages[s.pkg] += s.lines
+		if s.lines > fileLines {
+			t.Errorf("%s has %d lines, the budget is %d", s.path, s.lines, fileLines)
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if l := s.fset.Position(n.End()).Line - s.fset.Position(n.Pos()).Line + 1; l > functionLines {
+					t.Errorf("%s: %s has %d lines, the budget is %d", s.path, n.Name.Name, l, functionLines)
+				}
+			case *ast.InterfaceType:
+				if l := n.Methods.NumFields(); l > methods {
+					t.Errorf("%s: an interface has %d methods, the budget is %d", s.path, l, methods)
+				}
+			}
+			return true
+		})
+	}
+	for pkg, n := range packages {
+		if n > packageLines {
+			t.Errorf("package %s has %d lines, the budget is %d", pkg, n, packageLines)
+		}
+	}
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct := 0
+	for line := range strings.Lines(string(mod)) {
+		if f := strings.Fields(line); len(f) == 2 && strings.HasPrefix(f[1], "v") && strings.Contains(f[0], ".") {
+			direct++
+		}
+	}
+	if direct > dependencies {
+		t.Errorf("%d direct dependencies, the budget is %d", direct, dependencies)
+	}
+}
+
+// The words that a reader of the project should never meet: they name nothing.
+func TestNoPackageIsNamedAfterNothing(t *testing.T) {
+	for _, s := range sources(t) {
+		for part := range strings.SplitSeq(s.pkg, "/") {
+			if slices.Contains([]string{"util", "utils", "common", "helper", "helpers", "base", "types", "misc"}, part) {
+				t.Errorf("%s: package name %s says nothing", s.path, part)
+			}
+		}
+	}
+}
