@@ -140,7 +140,7 @@ func (a *App) Handler() http.Handler {
 	c := a.Config
 	e := &edge.Edge{Public: c.PublicURL, Hosts: c.Hosts, Origins: c.Origins, Proxies: c.Proxies, Debug: c.Debug, DefaultRate: c.Rate,
 		ByToken: a.Accounts.ByToken, Limiter: a.limiter, Recorder: a.Recorder, Log: a.log}
-	s := &web.Server{Runner: a.Runner, Edge: e, MCP: mcp.NewHandler(a.Tools, e, a.health), Ready: a.DB.Ping, Stop: a.stop,
+	s := &web.Server{Runner: a.Runner, Edge: e, MCP: mcp.NewHandler(a.Tools, e, a.health, a.stop), Ready: a.DB.Ping, Stop: a.stop,
 		Metrics: promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{})}
 	return s.Handler()
 }

@@ -66,6 +66,26 @@ func (l *Limiter) Take(ctx context.Context, key string, limit int) (Window, erro
 	return c.window(now, limit, ok), nil
 }
 
+// Look tells how a key stands without counting a call.
+func (l *Limiter) Look(ctx context.Context, key string, limit int) (Window, error) {
+	now := l.db.Now()
+	c := counts{minute: now / minute}
+	if l.db.Postgres() {
+		err := l.db.One(ctx, `SELECT minute, cur, prev, refused FROM rate_window WHERE key = $1`, []any{key}, &c.minute, &c.cur, &c.prev, &c.refused)
+		if err != nil && !db.IsNone(err) {
+			return Window{}, err
+		}
+	} else {
+		l.mu.Lock()
+		if known := l.mem[key]; known != nil {
+			c = *known
+		}
+		l.mu.Unlock()
+	}
+	c.roll(now / minute)
+	return c.window(now, limit, c.weighed(now)+1 <= float64(limit)), nil
+}
+
 // roll moves the counts on to a minute. A clock that went back stays in the minute it was in.
 func (c *counts) roll(m int64) {
 	switch {

@@ -346,22 +346,15 @@ func BodyCap(c *who.Caller) int64 {
 // Limit counts one call against the caller's rate, or the address's where c is nil, and writes the rate headers. The error
 // is the refusal.
 func (e *Edge) Limit(ctx context.Context, h http.Header, c *who.Caller) error {
-	key, rate := "address:"+From(ctx).Address, anonymousRate
-	if c != nil {
-		key = c.Actor
-		if rate = c.Rate; rate < 0 {
-			rate = e.DefaultRate
-		}
-		if rate == 0 || !c.Limited {
-			return nil
-		}
+	key, rate := e.rate(ctx, c)
+	if rate == 0 {
+		return nil
 	}
 	w, err := e.Limiter.Take(ctx, key, rate)
 	if err != nil {
 		return err
 	}
-	h.Set("X-RateLimit-Limit", strconv.Itoa(w.Limit))
-	h.Set("X-RateLimit-Remaining", strconv.Itoa(w.Remaining))
+	rateHeaders(h, w)
 	if w.Allowed {
 		return nil
 	}
@@ -371,6 +364,45 @@ func (e *Edge) Limit(ctx context.Context, h http.Header, c *who.Caller) error {
 	}
 	e.Recorder.Event(event)
 	return w.Refusal(time.UnixMicro(e.Limiter.Now()))
+}
+
+// Uncounted writes the rate headers of a call that doesn't count.
+func (e *Edge) Uncounted(ctx context.Context, h http.Header, c *who.Caller) error {
+	key, rate := e.rate(ctx, c)
+	if rate == 0 {
+		return nil
+	}
+	w, err := e.Limiter.Look(ctx, key, rate)
+	if err == nil {
+		rateHeaders(h, w)
+	}
+	return err
+}
+
+// Refuse gives the answer to a request whose credential is missing or bad: err, or that its address asked too often.
+func (e *Edge) Refuse(ctx context.Context, h http.Header, err error) error {
+	if limited := e.Limit(ctx, h, nil); limited != nil {
+		return limited
+	}
+	return err
+}
+
+// rate gives the key and the calls per 60 s of a caller, or of the address where c is nil; 0 = no limit.
+func (e *Edge) rate(ctx context.Context, c *who.Caller) (key string, rate int) {
+	switch {
+	case c == nil:
+		return "address:" + From(ctx).Address, anonymousRate
+	case !c.Limited:
+		return "", 0
+	case c.Rate >= 0:
+		return c.Actor, c.Rate
+	}
+	return c.Actor, e.DefaultRate
+}
+
+func rateHeaders(h http.Header, w audit.Window) {
+	h.Set("X-RateLimit-Limit", strconv.Itoa(w.Limit))
+	h.Set("X-RateLimit-Remaining", strconv.Itoa(w.Remaining))
 }
 
 // RetryAfter writes the header that goes with a refusal.

@@ -33,18 +33,20 @@ type Handler struct {
 	tools  *Tools
 	edge   *edge.Edge
 	health func(ctx context.Context) any // the answer to a plain GET
+	stop   <-chan struct{}
 	sse    http.Handler
 	json   http.Handler
 }
 
-// NewHandler makes the handler. health gives the body that a plain GET is answered with.
-func NewHandler(t *Tools, e *edge.Edge, health func(ctx context.Context) any) *Handler {
+// NewHandler makes the handler. health gives the body that a plain GET is answered with; stop is closed when the server is
+// about to stop, which ends streams that would never end by themselves.
+func NewHandler(t *Tools, e *edge.Edge, health func(ctx context.Context) any, stop <-chan struct{}) *Handler {
 	make := func(jsonAnswers bool) http.Handler {
 		return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return t.server }, &sdk.StreamableHTTPOptions{
 			Stateless: true, JSONResponse: jsonAnswers, MaxRequestBodyBytes: -1, DisableLocalhostProtection: true, PropagateRequestCancellation: true, Logger: t.log,
 		})
 	}
-	return &Handler{tools: t, edge: e, health: health, sse: make(false), json: make(true)}
+	return &Handler{tools: t, edge: e, health: health, stop: stop, sse: make(false), json: make(true)}
 }
 
 // request is one HTTP request on its way.
@@ -95,7 +97,7 @@ func (q *request) other() {
 		return
 	}
 	if err != nil {
-		q.fail(nil, q.dialect(nil), err)
+		q.fail(nil, q.dialect(nil), q.h.edge.Refuse(q.r.Context(), q.w.Header(), err))
 		return
 	}
 	q.w.Header().Set("Allow", "GET, POST, OPTIONS")
@@ -169,16 +171,17 @@ var open = []string{"initialize", "server/discover"}
 // admit checks the credential and the rate.
 func (q *request) admit(m *message) error {
 	free := slices.Contains(open, m.Method)
+	ctx, h := q.r.Context(), q.w.Header()
 	if q.authErr != nil && (!free || !fault.Is(q.authErr, fault.Unauthenticated)) {
-		return q.authErr
+		return q.h.edge.Refuse(ctx, h, q.authErr)
 	}
 	if q.alias && q.caller != nil && q.caller.Token == "" {
 		return fault.New(fault.TokenInvalid, "this path takes API tokens alone")
 	}
 	if q.caller != nil && m.Method == "initialize" {
-		return nil
+		return q.h.edge.Uncounted(ctx, h, q.caller)
 	}
-	return q.h.edge.Limit(q.r.Context(), q.w.Header(), q.caller)
+	return q.h.edge.Limit(ctx, h, q.caller)
 }
 
 // direct answers what is certainly right without the SDK; nil means that it doesn't.
@@ -318,7 +321,7 @@ func (q *request) batch(list []json.RawMessage) {
 	d := q.dialect(nil)
 	switch {
 	case q.authErr != nil:
-		q.fail(nil, d, q.authErr)
+		q.fail(nil, d, q.h.edge.Refuse(q.r.Context(), q.w.Header(), q.authErr))
 		return
 	case v != "" && v != v20241105 && v != v20250326:
 		q.fail(nil, d, fault.New(fault.InvalidRequest, "protocol version %s has no batches: send one message a request", v))
@@ -382,6 +385,18 @@ func (q *request) sdk(m *message) {
 	q.r.Header["Accept"] = []string{"application/json, text/event-stream"}
 	q.r.Header.Del("Mcp-Session-Id") // there are no sessions: an unknown one is ignored
 	q.r.Body, q.r.ContentLength = io.NopCloser(bytes.NewReader(m.body)), int64(len(m.body))
+	if m.Method == "subscriptions/listen" {
+		ctx, cancel := context.WithCancel(q.r.Context())
+		defer cancel()
+		go func() {
+			select {
+			case <-q.h.stop:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		q.r = q.r.WithContext(keep(ctx))
+	}
 	w := &rewriter{ResponseWriter: q.w, m: m, d: q.dialect(m)}
 	h.ServeHTTP(w, q.r)
 	w.finish()

@@ -105,12 +105,7 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		if fault.Is(err, fault.Unauthenticated) {
-			if lerr := s.Edge.Limit(r.Context(), w.Header(), nil); lerr != nil {
-				err = lerr
-			}
-		}
-		s.fail(w, err)
+		s.fail(w, s.Edge.Refuse(r.Context(), w.Header(), err))
 		return
 	}
 	ctx := who.With(r.Context(), c)
