@@ -29,8 +29,9 @@ bench:
 
 # Written aside first, so that a build that fails doesn't empty the file.
 docs:
-	$(GO) run . tools --markdown > docs/tools.md.new
-	mv docs/tools.md.new docs/tools.md
+	mkdir -p bin
+	$(GO) run . tools --markdown > bin/tools.md
+	mv bin/tools.md docs/tools.md
 
 # Every fuzz test in turn, FUZZTIME each.
 fuzz:

@@ -26,10 +26,12 @@ func (b *bench) beside(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer short.remove()
 	long, err := b.seed(ctx, "long", b.size.tasks, true)
 	if err != nil {
 		return err
 	}
+	defer long.remove()
 	rows := b.contenders(short, long)
 	for round := range b.size.rounds {
 		for i := range rows {
@@ -67,15 +69,15 @@ func (b *bench) contenders(short, long folder) []*contender {
 	}
 	cairn := func(f folder) func(context.Context) (*child, func(), error) {
 		return func(ctx context.Context) (*child, func(), error) {
-			f, remove, err := b.copyOf(f)
+			f, err := b.copyOf(f)
 			if err != nil {
 				return nil, nil, err
 			}
-			c, err := b.serve(ctx, f.dir, f.token)
+			c, err := b.serve(ctx, f)
 			if err != nil {
-				remove()
+				f.remove()
 			}
-			return c, remove, err
+			return c, f.remove, err
 		}
 	}
 	noop := func(i int) []byte { return toolCall(i, "noop", taskArgs{Name: "nothing to be done"}) }

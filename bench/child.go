@@ -82,11 +82,11 @@ func listen(r io.Reader, said chan<- [2]string) {
 	_, _ = io.Copy(io.Discard, r) // a line too long for the scanner must not block the server
 }
 
-// serve starts Cairn on a data folder. token "" takes the one it prints on a fresh folder.
-func (b *bench) serve(ctx context.Context, dir, token string, args ...string) (*child, error) {
-	c, err := start(ctx, "cairn", b.cairn, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", dir}, args...)...)
-	if err == nil && token != "" {
-		c.token = token
+// serve starts Cairn on a data folder. Without a token the folder's is the one that it prints on a fresh one.
+func (b *bench) serve(ctx context.Context, f folder, args ...string) (*child, error) {
+	c, err := start(ctx, "cairn", b.cairn, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", f.dir}, args...)...)
+	if err == nil && f.token != "" {
+		c.token = f.token
 	}
 	return c, err
 }

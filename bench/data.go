@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -96,7 +95,11 @@ const seeders = 64
 
 // seed makes a folder with n open tasks and a token without a rate, through the product's own operations.
 func (b *bench) seed(ctx context.Context, name string, n int, long bool) (folder, error) {
-	f := folder{dir: filepath.Join(b.dir, name), ids: make([]string, n)}
+	f, err := b.scratch(name)
+	if err != nil {
+		return f, err
+	}
+	f.ids = make([]string, n)
 	c, err := config.Load(map[string]string{"data": f.dir}, func(string) (string, bool) { return "", false })
 	if err != nil {
 		return f, err
@@ -158,18 +161,26 @@ func (f *folder) fill(ctx context.Context, a *app.App, n int, long bool) error {
 	return context.Cause(ctx)
 }
 
-// copyOf gives a fresh copy of a folder, and what removes it.
-func (b *bench) copyOf(f folder) (folder, func(), error) {
-	dir, err := os.MkdirTemp(b.dir, "copy-")
+// scratch makes an empty folder.
+func (b *bench) scratch(name string) (folder, error) {
+	dir, err := os.MkdirTemp(b.dir, name+"-")
+	return folder{dir: dir}, err
+}
+
+// copyOf makes a fresh copy of a folder.
+func (b *bench) copyOf(f folder) (folder, error) {
+	c, err := b.scratch("copy")
 	if err != nil {
-		return f, nil, err
+		return f, err
 	}
-	remove := func() { _ = os.RemoveAll(dir) }
-	if err := os.CopyFS(dir, os.DirFS(f.dir)); err != nil {
-		remove()
-		return f, nil, err
+	if err := os.CopyFS(c.dir, os.DirFS(f.dir)); err != nil {
+		c.remove()
+		return f, err
 	}
 	settle()
-	f.dir = dir
-	return f, remove, nil
+	c.token, c.ids = f.token, f.ids
+	return c, nil
 }
+
+// remove deletes the folder; what is left of it goes with the whole temporary folder in the end.
+func (f folder) remove() { _ = os.RemoveAll(f.dir) }

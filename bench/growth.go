@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 )
@@ -29,7 +28,7 @@ func (b *bench) growth(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(f.dir) //nolint:errcheck // the whole temporary folder goes at the end
+		defer f.remove()
 		sizes = append(sizes, &grown{tasks: n, folder: f, large: i == len(b.size.grow)-1})
 	}
 	for _, g := range sizes {
@@ -51,14 +50,14 @@ func (b *bench) growth(ctx context.Context) error {
 func (b *bench) growRound(ctx context.Context, g *grown, round int) error {
 	f := g.folder
 	if !g.large {
-		c, remove, err := b.copyOf(f)
+		c, err := b.copyOf(f)
 		if err != nil {
 			return err
 		}
-		defer remove()
+		defer c.remove()
 		f = c
 	}
-	s, err := b.serve(ctx, f.dir, f.token)
+	s, err := b.serve(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -116,7 +115,7 @@ func (b *bench) searchRound(ctx context.Context, g *grown) error {
 }
 
 func (b *bench) coldSearch(ctx context.Context, g *grown) (*child, error) {
-	s, err := b.serve(ctx, g.folder.dir, g.folder.token)
+	s, err := b.serve(ctx, g.folder)
 	if err != nil {
 		return nil, err
 	}

@@ -14,15 +14,11 @@ const killers = 16
 
 // kill kills a server under load again and again and looks whether everything it had acknowledged is there.
 func (b *bench) kill(ctx context.Context) error {
-	seeded, err := b.seed(ctx, "kill", 1, false)
+	f, err := b.seed(ctx, "kill", 1, false)
 	if err != nil {
 		return err
 	}
-	f, remove, err := b.moved(seeded)
-	if err != nil {
-		return err
-	}
-	defer remove()
+	defer f.remove()
 	acked := map[string]bool{}
 	present, lost, worst := 0, 0, time.Duration(0)
 	for round := range b.size.kills {
@@ -30,7 +26,7 @@ func (b *bench) kill(ctx context.Context) error {
 			return err
 		}
 		begin := time.Now()
-		s, err := b.serve(ctx, f.dir, f.token)
+		s, err := b.serve(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -65,7 +61,7 @@ func (b *bench) kill(ctx context.Context) error {
 
 // killOnce adds the refs that were acknowledged until the server died.
 func (b *bench) killOnce(ctx context.Context, f folder, round int, acked map[string]bool) error {
-	s, err := b.serve(ctx, f.dir, f.token)
+	s, err := b.serve(ctx, f)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,12 +70,8 @@ func (b *bench) creates(ctx context.Context, conns int, w *written) error {
 	if err != nil {
 		return err
 	}
-	f, remove, err := b.moved(f)
-	if err != nil {
-		return err
-	}
-	defer remove()
-	s, err := b.serve(ctx, f.dir, f.token)
+	defer f.remove()
+	s, err := b.serve(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -119,12 +114,12 @@ func (c *child) commits(ctx context.Context) (writes, commits float64, err error
 
 // inProcess gives the durable writes a second of n goroutines. alone keeps them from sharing commits.
 func (b *bench) inProcess(ctx context.Context, n int, alone bool) (float64, error) {
-	dir, remove, err := b.scratch()
+	f, err := b.scratch("in-process")
 	if err != nil {
 		return 0, err
 	}
-	defer remove()
-	d, err := db.Open(ctx, db.Config{Dir: filepath.Join(dir, "data"), Log: slog.New(slog.DiscardHandler)})
+	defer f.remove()
+	d, err := db.Open(ctx, db.Config{Dir: f.dir, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return 0, err
 	}

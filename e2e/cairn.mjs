@@ -127,7 +127,7 @@ export async function freshDatabase(t) {
 
 /** Waits until the server answers, or tells what it printed. */
 export async function until(server, ready) {
-  const end = Date.now() + 20_000
+  const end = Date.now() + patience
   while (Date.now() < end && server.running()) {
     try {
       if (await ready()) return

@@ -84,7 +84,7 @@ func (s *Service) ByToken(ctx context.Context, token, address string) (*who.Call
 				return nil, fault.New(fault.Denied, "The token may not be used from this address")
 			}
 			c = &t
-			c.Actor, c.Zone, c.Write, c.Propose = "token:"+t.Token, location(zone), write == 1, propose == 1
+			c.Actor, c.Zone, c.Write, c.Propose, c.Admin = "token:"+t.Token, location(zone), write == 1, propose == 1, admin == 1
 			c.Areas, c.AllAreas, c.Limited, c.Rate = areaList, areas == nil, true, -1
 			if rate != nil {
 				c.Rate = int(*rate)

@@ -72,7 +72,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	}
 	d, err := db.Open(ctx, db.Config{Dir: c.Data, URL: c.DatabaseURL, Clock: o.Clock, Log: o.Log})
 	if err != nil {
-		return nil, err
+		return nil, notOpened(c, err)
 	}
 	a := &App{Config: c, DB: d, log: o.Log, stop: make(chan struct{}), registry: prometheus.NewRegistry()}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -89,6 +89,12 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	a.Recorder = audit.NewRecorder(d, o.Log, c.UsageLogs, a.registry)
 	a.limiter = audit.NewLimiter(d)
 	a.Runner = op.NewRunner(o.Log, slices.Concat(a.Accounts.Ops(), finder.Ops(), tasks.Ops(), changes.Ops())...)
+	for name := range c.ToolLimits {
+		if a.Runner.Find(name) == nil {
+			_ = a.Close()
+			return nil, fmt.Errorf("CAIRN_TOOL_LIMITS: there is no tool %q", name)
+		}
+	}
 	a.Runner.Limit, a.Runner.Record = a.limitTool, a.Recorder.Call
 	sdkLog := slog.New(slog.DiscardHandler) // it tells of every session, and each request is one
 	if c.Debug {
@@ -97,6 +103,15 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	a.Tools = mcp.New(a.Runner, Version, sdkLog, o.Fixtures)
 	a.watch(engine)
 	return a, nil
+}
+
+// notOpened says in one line which key named the data that can't be opened.
+func notOpened(c *config.Config, err error) error {
+	key := "CAIRN_DATA"
+	if c.DatabaseURL != "" {
+		key = "CAIRN_DATABASE_URL"
+	}
+	return fmt.Errorf("%s: %s", key, strings.Join(strings.Fields(err.Error()), " "))
 }
 
 // Close writes what waits and closes the data.
@@ -118,7 +133,7 @@ func (a *App) watch(engine *search.Engine) {
 
 // limitTool counts a call against its tool's limit.
 func (a *App) limitTool(ctx context.Context, c *who.Caller, o *op.Op) error {
-	if !c.Limited || c.Rate == 0 {
+	if !c.Limited || c.Rate == 0 || c.Rate < 0 && a.Config.Rate == 0 {
 		return nil
 	}
 	rate, own := a.Config.ToolLimits[o.Name]

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,15 +11,17 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"time"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"cairn/internal/account"
 	"cairn/internal/change"
 	"cairn/internal/cli"
 	"cairn/internal/config"
 	"cairn/internal/db"
+	"cairn/internal/edge"
+	"cairn/internal/mcp"
 	"cairn/internal/op"
 	"cairn/internal/search"
 	"cairn/internal/task"
@@ -35,7 +38,7 @@ func openLocal(ctx context.Context, c *config.Config, log *slog.Logger) (*cli.Lo
 	if err != nil {
 		return nil, err
 	}
-	return &cli.Local{Runner: a.Runner, Created: a.Created, Close: a.Close, Serve: a.Serve,
+	return &cli.Local{Runner: a.Runner, Close: a.Close, Serve: a.Serve,
 		Person: func(ctx context.Context) (*who.Caller, error) {
 			caller, err := a.Accounts.Owner(ctx, "", true)
 			if err == nil {
@@ -43,11 +46,12 @@ func openLocal(ctx context.Context, c *config.Config, log *slog.Logger) (*cli.Lo
 			}
 			return caller, err
 		},
-		Stdio: func(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
-			return a.Tools.Stdio(ctx, &sdk.IOTransport{Reader: in, Writer: out}, func(ctx context.Context) (*who.Caller, error) {
+		Stdio: func(ctx context.Context, in io.Reader, out io.Writer) error {
+			h := mcp.NewHandler(a.Tools, &edge.Edge{Public: c.PublicURL, Log: log}, nil, nil)
+			return h.Stdio(ctx, in, out, func(ctx context.Context) (*who.Caller, error) {
 				caller, err := a.Accounts.Owner(ctx, "", false)
 				if err == nil {
-					caller.Via, caller.Client = who.ViaMCP, "stdio"
+					caller.Via = who.ViaMCP
 				}
 				return caller, err
 			})
@@ -67,7 +71,7 @@ func Operations() []*op.Op {
 	return op.NewRunner(slog.New(slog.DiscardHandler), slices.Concat(accounts.Ops(), search.NewService(nil).Ops(), tasks.Ops(), change.NewService(nil).Ops())...).Ops()
 }
 
-// doctor looks at the data folder, the database, the port, the clock and the configuration.
+// doctor looks at the configuration, the data folder, the database, the clock and the port.
 func doctor(ctx context.Context, c *config.Config) []cli.Check {
 	var checks []cli.Check
 	add := func(name string, ok bool, says, do string) {
@@ -78,7 +82,7 @@ func doctor(ctx context.Context, c *config.Config) []cli.Check {
 	}
 	err := c.CheckServe()
 	add("configuration", err == nil, say(err, "every key is in order"), "set the key that is named")
-	if c.PublicURL.Scheme == "http" && !loopback(c.PublicURL.Hostname()) {
+	if c.PublicURL.Scheme == "http" && c.Given("PUBLIC_URL") && !loopback(c.PublicURL.Hostname()) {
 		add("public URL", false, c.PublicURL.String()+" sends tokens in the clear", "put a proxy with TLS in front and set PUBLIC_URL to its https address")
 	}
 	if c.DatabaseURL == "" {
@@ -88,26 +92,33 @@ func doctor(ctx context.Context, c *config.Config) []cli.Check {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	r := db.Inspect(ctx, db.Config{Dir: c.Data, URL: c.DatabaseURL}, true)
-	want := db.SchemaVersion()
-	switch {
-	case r.Problem != "":
-		add("database", false, r.Describe+": "+r.Problem, "check that it runs and may be read; a damaged file must come from a backup")
-	case !r.Exists || r.Schema == 0:
-		add("database", true, r.Describe+" is not there yet; the first start makes it", "")
-	case r.Schema > want:
-		add("database", false, fmt.Sprintf("%s has schema %d and this cairn knows %d", r.Describe, r.Schema, want), "use a newer cairn")
-	case r.Schema < want:
-		add("database", true, fmt.Sprintf("%s has schema %d; the next start brings it to %d", r.Describe, r.Schema, want), "")
-	default:
-		add("database", true, fmt.Sprintf("%s is sound, schema %d", r.Describe, r.Schema), "")
-	}
-	if ahead := time.UnixMicro(r.Newest).Sub(time.Now()); ahead > time.Minute {
-		add("clock", false, fmt.Sprintf("the newest write lies %s in the future", ahead.Round(time.Second)), "set this machine's clock")
+	ok, says, do := schema(r, db.SchemaVersion(), c.DatabaseURL != "")
+	add("database", ok, says, do)
+	now := time.Now()
+	if ahead := time.UnixMicro(r.Newest).Sub(now); ahead > time.Minute {
+		add("clock", false, fmt.Sprintf("the newest write lies %s ahead of this machine's clock, which says %s", ahead.Round(time.Second), now.UTC().Format(time.RFC3339)),
+			"if the clock is behind, set it; if it is right, it was ahead once, and what is written bears times to come until it has caught up")
 	} else {
-		add("clock", true, "no write lies in the future; it is "+time.Now().UTC().Format(time.RFC3339), "")
+		add("clock", true, "no write lies in the future; it is "+now.UTC().Format(time.RFC3339), "")
 	}
-	checks = append(checks, port(ctx, c, r.Serving))
-	return checks
+	return append(checks, port(ctx, c, r.Serving))
+}
+
+// schema says how a database is.
+func schema(r db.Report, want int64, postgres bool) (ok bool, says, do string) {
+	switch {
+	case r.Problem != "" && postgres:
+		return false, r.Describe + ": " + r.Problem, "check that it runs and that CAIRN_DATABASE_URL is right"
+	case r.Problem != "":
+		return false, r.Describe + ": " + r.Problem, "check that this user may read and write it; a damaged file must come from a backup"
+	case !r.Exists || r.Schema == 0:
+		return true, r.Describe + " holds nothing yet; the first start makes it", ""
+	case r.Schema > want:
+		return false, fmt.Sprintf("%s has schema %d and this cairn knows %d", r.Describe, r.Schema, want), "use a newer cairn"
+	case r.Schema < want:
+		return true, fmt.Sprintf("%s has schema %d; the next start brings it to %d", r.Describe, r.Schema, want), ""
+	}
+	return true, fmt.Sprintf("%s is sound, schema %d", r.Describe, r.Schema), ""
 }
 
 func say(err error, fine string) string {
@@ -119,13 +130,13 @@ func say(err error, fine string) string {
 
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
 }
 
 func writable(dir string) error {
 	for {
 		info, err := os.Stat(dir)
-		if os.IsNotExist(err) && filepath.Dir(dir) != dir {
+		if (os.IsNotExist(err) || errors.Is(err, syscall.ENOTDIR)) && filepath.Dir(dir) != dir {
 			dir = filepath.Dir(dir) // it will be made; what counts is where
 			continue
 		}
@@ -137,36 +148,74 @@ func writable(dir string) error {
 		}
 		f, err := os.CreateTemp(dir, ".cairn-doctor-*")
 		if err != nil {
-			return err
+			return fmt.Errorf("%s can't be written: %w", dir, errors.Unwrap(err))
 		}
 		_ = f.Close()
 		return os.Remove(f.Name())
 	}
 }
 
-// port tells whether the address is free, or taken by a Cairn, or by something else.
+// port tells whether the address is free, or taken by a Cairn, or by something else. serving says that a server has the data
+// folder.
 func port(ctx context.Context, c *config.Config, serving bool) cli.Check {
 	check := cli.Check{Name: "port", OK: true, Says: c.Listen + " is free"}
 	if serving {
-		check.Says = "a server runs on this data folder"
+		check.Says += "; a server runs on this data folder at another address"
 	}
 	l, err := net.Listen("tcp", c.Listen)
 	if err == nil {
 		_ = l.Close()
 		return check
 	}
+	at := c.Listen
+	if strings.HasPrefix(at, ":") {
+		at = "localhost" + at
+	}
+	ours := isCairn(ctx, at)
+	switch {
+	case ours && (serving || c.DatabaseURL != ""): // replicas on PostgreSQL don't lock: it may well be one of them
+		check.Says = "a Cairn answers at " + c.Listen
+	case ours:
+		check.OK, check.Says, check.Do = false, "another Cairn answers at "+c.Listen+", not on this data folder", "name its data folder with --data if that is meant, or give this one another address with --listen"
+	case answers(ctx, at):
+		check.OK, check.Says, check.Do = false, c.Listen+" is taken by another program", "stop it, or listen on another address with --listen"
+	default:
+		check.OK, check.Says, check.Do = false, "can't listen on "+c.Listen+": "+reason(err), "give an address of this machine with --listen, and a port from 1024 on unless it may use lower ones"
+	}
+	return check
+}
+
+// reason is the last cause of an error, without what was tried.
+func reason(err error) string {
+	for errors.Unwrap(err) != nil {
+		err = errors.Unwrap(err)
+	}
+	return err.Error()
+}
+
+// answers tells whether anything accepts connections at an address.
+func answers(ctx context.Context, address string) bool {
+	d := net.Dialer{Timeout: 3 * time.Second}
+	conn, err := d.DialContext(ctx, "tcp", address)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return err == nil
+}
+
+// isCairn tells whether a Cairn answers at an address.
+func isCairn(ctx context.Context, address string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	req, rerr := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.Listen+"/healthz", nil)
-	if rerr == nil {
-		if res, rerr := http.DefaultClient.Do(req); rerr == nil {
-			defer res.Body.Close()
-			if b, _ := io.ReadAll(io.LimitReader(res.Body, 100)); res.StatusCode == http.StatusOK && string(b) == `{"status":"ok"}` {
-				check.Says = "a Cairn answers at " + c.Listen
-				return check
-			}
-		}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil)
+	if err != nil {
+		return false
 	}
-	check.OK, check.Says, check.Do = false, err.Error(), "stop what uses the address, or listen on another with --listen"
-	return check
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer res.Body.Close()
+	b, _ := io.ReadAll(io.LimitReader(res.Body, 100))
+	return res.StatusCode == http.StatusOK && string(b) == `{"status":"ok"}`
 }

@@ -254,7 +254,7 @@ func insert(tx *db.Tx, table, columns string, width int, rows [][]any) error {
 func insertEvents(tx *db.Tx, events []Event) error {
 	rows := make([][]any, len(events))
 	for i, e := range events {
-		rows[i] = []any{db.NewID(), e.at, e.Event, e.Actor, e.Account, e.Address, clip(e.UserAgent), clip(e.Detail)}
+		rows[i] = []any{db.NewID(), e.at, e.Event, e.Actor, e.Account, clip(e.Address), clip(e.UserAgent), clip(e.Detail)}
 	}
 	return insert(tx, "audit_event", "id, at, event, actor, account, address, user_agent, detail", 8, rows)
 }
@@ -262,7 +262,7 @@ func insertEvents(tx *db.Tx, events []Event) error {
 func insertUsage(tx *db.Tx, uses []usage) error {
 	rows := make([][]any, len(uses))
 	for i, u := range uses {
-		rows[i] = []any{db.NewID(), u.at, u.account, u.actor, u.tool, u.micros, u.outcome, clip(u.client), u.address, u.via, u.request}
+		rows[i] = []any{db.NewID(), u.at, u.account, u.actor, u.tool, u.micros, u.outcome, clip(u.client), clip(u.address), u.via, u.request}
 	}
 	return insert(tx, "usage_log", "id, at, account, actor, tool, micros, outcome, client, address, via, request", 11, rows)
 }

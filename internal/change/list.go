@@ -10,6 +10,7 @@ import (
 
 	"cairn/internal/db"
 	"cairn/internal/op"
+	"cairn/internal/rawjson"
 	"cairn/internal/who"
 )
 
@@ -28,13 +29,14 @@ func (r *row) dest() []any {
 }
 
 type listIn struct {
-	Thing   string `json:"thing" jsonschema:"id of the thing changed" rule:"max=300"`
-	Run     string `json:"run" rule:"max=300"`
-	Request string `json:"request" rule:"max=300"`
-	Since   string `json:"since" jsonschema:"time or date, inclusive" rule:"max=40"`
-	Heap    string `json:"heap" jsonschema:"id or name" rule:"max=300"`
-	Limit   int    `json:"limit" rule:"min=1,max=200"`
-	Cursor  string `json:"cursor" rule:"max=300"`
+	ChangeID string `json:"change_id" jsonschema:"one change, with its values whole" rule:"max=300"`
+	Thing    string `json:"thing" jsonschema:"id of the thing changed" rule:"max=300"`
+	Run      string `json:"run" rule:"max=300"`
+	Request  string `json:"request" rule:"max=300"`
+	Since    string `json:"since" jsonschema:"time or date, inclusive" rule:"max=40"`
+	Heap     string `json:"heap" jsonschema:"id or name" rule:"max=300"`
+	Limit    int    `json:"limit" rule:"min=1,max=200"`
+	Cursor   string `json:"cursor" rule:"max=300"`
 }
 
 // Change is one change as callers see it. Before and after hold the fields that changed.
@@ -54,6 +56,7 @@ type Change struct {
 	At        string          `json:"at"`
 	Before    json.RawMessage `json:"before"`
 	After     json.RawMessage `json:"after"`
+	Cut       []string        `json:"cut,omitempty"` // fields whose values are shown shortened
 	Undoes    *string         `json:"undoes"`
 	Summary   string          `json:"summary"`
 }
@@ -93,13 +96,17 @@ func (s *Service) list(ctx context.Context, in listIn) (listOut, error) {
 		if err := rows.Scan(r.dest()...); err != nil {
 			return out, err
 		}
-		if !page.Fits(len(out.Changes), len(r.Before)+len(r.After)+500) {
+		ch := shown(r)
+		if in.ChangeID == "" {
+			ch.shorten()
+		}
+		if !page.Fits(len(out.Changes), op.Weight(string(ch.Before))+op.Weight(string(ch.After))+op.Weight(ch.Summary)+500) {
 			last := out.Changes[len(out.Changes)-1]
 			out.NextCursor = op.Cursor(key[0], last.ID)
 			break
 		}
 		key = []string{strconv.FormatInt(r.At, 10), r.ID}
-		out.Changes = append(out.Changes, shown(r))
+		out.Changes = append(out.Changes, ch)
 	}
 	if err := rows.Err(); err != nil {
 		return out, err
@@ -118,6 +125,40 @@ func shown(r row) Change {
 	return ch
 }
 
+// valueCut is how many characters of a long value a list shows.
+const valueCut = 300
+
+// shorten cuts long texts among the values and names their fields.
+func (ch *Change) shorten() {
+	for _, side := range []*json.RawMessage{&ch.Before, &ch.After} {
+		if len(*side) <= valueCut {
+			continue
+		}
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(*side, &fields) != nil {
+			continue
+		}
+		cut := false
+		for f, v := range fields {
+			var s string
+			if len(v) <= valueCut || json.Unmarshal(v, &s) != nil {
+				continue
+			}
+			if r := []rune(s); len(r) > valueCut {
+				fields[f], _ = rawjson.Marshal(string(r[:valueCut]) + "…")
+				cut = true
+				if !slices.Contains(ch.Cut, f) {
+					ch.Cut = append(ch.Cut, f)
+				}
+			}
+		}
+		if cut {
+			*side, _ = rawjson.Marshal(fields)
+		}
+	}
+	slices.Sort(ch.Cut)
+}
+
 // listSQL reads a page heap by heap, each in the order of its index, and merges: one IN over several heaps would sort them
 // all.
 func (s *Service) listSQL(c *who.Caller, in listIn, heaps []who.Heap, since int64, key []string, limit int) (string, []any) {
@@ -128,6 +169,7 @@ func (s *Service) listSQL(c *who.Caller, in listIn, heaps []who.Heap, since int6
 			conds = append(conds, column+" = "+args.Add(v))
 		}
 	}
+	add("id", in.ChangeID)
 	add("thing", in.Thing)
 	add("run", in.Run)
 	add("request", in.Request)

@@ -11,12 +11,13 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
 	"cairn/internal/config"
 	"cairn/internal/fault"
@@ -27,12 +28,11 @@ import (
 
 // Local is an open Cairn on this machine.
 type Local struct {
-	Runner  *op.Runner
-	Created bool                                           // its first account was made just now
-	Person  func(ctx context.Context) (*who.Caller, error) // the owner, at the keyboard
-	Stdio   func(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error
-	Serve   func(ctx context.Context, ready func(address string)) error
-	Close   func() error
+	Runner *op.Runner
+	Person func(ctx context.Context) (*who.Caller, error) // the owner, at the keyboard
+	Stdio  func(ctx context.Context, in io.Reader, out io.Writer) error
+	Serve  func(ctx context.Context, ready func(address string)) error
+	Close  func() error
 }
 
 // Check is one thing that doctor looked at.
@@ -65,17 +65,26 @@ type run struct {
 	env    func(string) (string, bool)
 	json   bool
 	flags  map[string]string // config flags given, by flag name
-	config *config.Config
+	config *config.Config    // nil where configErr isn't
+	// configErr is kept for doctor alone; every other command ends with it.
+	configErr error
 }
 
 // Main runs the command line and gives the exit code of the contract's table.
 func Main(p Program, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	r := &run{p: p, in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv, flags: map[string]string{}}
+	context.AfterFunc(ctx, stop) // a second signal ends at once
+	r := &run{p: p, in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv}
+	return r.main(ctx, args)
+}
+
+func (r *run) main(ctx context.Context, args []string) int {
+	r.flags = map[string]string{}
 	root := r.root()
 	root.SetArgs(args)
 	if err := root.ExecuteContext(ctx); err != nil {
+		r.json = r.json || slices.Contains(args, "--json") // a command line that can't be read may have it further on
 		return r.report(err)
 	}
 	return 0
@@ -87,27 +96,36 @@ func (r *run) report(err error) int {
 		return 1
 	}
 	f := &fault.Error{}
-	if !errors.As(err, &f) { // the command line's own: usage, files, network
-		f = fault.New(fault.Invalid, "%s", err.Error())
+	if !errors.As(err, &f) { // the command line's own: usage, files
+		f = fault.New(fault.Invalid, "%s", strings.TrimSpace(err.Error()))
 		var plain failure
 		if errors.As(err, &plain) {
 			f.Kind = fault.Internal
 		}
 	}
-	if r.json {
-		b, _ := rawjson.Marshal(f.Body())
-		fmt.Fprintln(r.err, string(b))
-	} else {
-		fmt.Fprintln(r.err, "cairn: "+f.Message)
-		if len(f.Valid) > 0 && !strings.Contains(f.Message, f.Valid[0]) {
-			fmt.Fprintln(r.err, "valid: "+strings.Join(f.Valid, ", "))
-		}
+	body, jerr := rawjson.Marshal(f.Body())
+	if r.json && jerr == nil {
+		fmt.Fprintln(r.err, string(body))
+		return f.Kind.Wire().Exit
 	}
+	fmt.Fprintln(r.err, "cairn: "+printable(f.Message, true))
+	if len(f.Valid) > 0 && !strings.Contains(f.Message, f.Valid[0]) {
+		fmt.Fprintln(r.err, "valid: "+printable(strings.Join(f.Valid, ", "), false))
+	}
+	rawjson.Members(body, func(k string, v json.RawMessage) bool { // things of which one may be meant
+		if list, ok := rawjson.Elements(v); ok && k == "candidates" {
+			r.screen(r.err).list(list)
+		}
+		return true
+	})
 	return f.Kind.Wire().Exit
 }
 
 // failure is an error of the machine rather than of what was typed: exit code 1.
 type failure struct{ error }
+
+// Unwrap gives the error itself.
+func (f failure) Unwrap() error { return f.error }
 
 // errSaid ends with exit code 1 where everything was said already.
 var errSaid = errors.New("said")
@@ -124,27 +142,41 @@ func (r *run) root() *cobra.Command {
 		return fault.New(fault.Invalid, "%s (see `%s --help`)", err.Error(), cmd.CommandPath())
 	})
 	flags := root.PersistentFlags()
-	flags.BoolVar(&r.json, "json", false, "answer in JSON")
+	flags.BoolVar(&r.json, "json", false, "answer in JSON, also on a terminal")
 	everywhere := []string{"data", "database-url", "server", "token"}
 	serve := r.serveCommand()
 	for _, k := range config.Keys {
 		set := serve.Flags()
-		if contains(everywhere, k.Flag) {
+		if slices.Contains(everywhere, k.Flag) {
 			set = flags
 		}
-		set.Var(&keyFlag{r: r, name: k.Flag}, k.Flag, help(k))
+		f := set.VarPF(&keyFlag{r: r, name: k.Flag}, k.Flag, "", help(k))
+		if k.Default == "true" || k.Default == "false" {
+			f.NoOptDefVal = "true"
+		}
 	}
 	root.AddCommand(serve, r.tokenCommand(), r.accountCommand(), r.mcpCommand(), r.callCommand(), r.toolsCommand(), r.versionCommand(), r.doctorCommand(), r.loginCommand(), r.logoutCommand())
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Args, c.RunE = nil, onlyHolds
+		}
+	}
 	return root
 }
 
-func contains(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
+// group makes a command that only holds others: without one of them it shows its help, with a wrong one it fails.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	g := &cobra.Command{Use: use, Short: short, RunE: onlyHolds}
+	g.AddCommand(commands...)
+	return g
+}
+
+func onlyHolds(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fault.New(fault.Invalid, "unknown command %q for %q (see `%s --help`)", args[0], cmd.CommandPath(), cmd.CommandPath())
 	}
-	return false
+	return cmd.Help()
 }
 
 func help(k config.Key) string {
@@ -181,14 +213,17 @@ func (r *run) load(cmd *cobra.Command) (err error) {
 	case "version", "help", "completion", "bash", "zsh", "fish", "powershell", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
 		return nil
 	}
-	r.config, err = config.Load(r.flags, r.env)
+	if r.config, err = config.Load(r.flags, r.env); err != nil && cmd.Name() == "doctor" {
+		r.config, r.configErr = nil, err
+		return nil
+	}
 	return err
 }
 
 // terminal tells whether answers go to a person's terminal.
 func terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	return ok && isatty.IsTerminal(f.Fd())
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // human tells whether to answer with tables rather than JSON.

@@ -6,16 +6,25 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"runtime"
 	"strings"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/spf13/cobra"
 
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
-	"cairn/internal/op"
 )
+
+// exactly refuses any other number of arguments than n in words that say what is missing.
+func exactly(what string, n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return fault.New(fault.Invalid, "%s takes %s (see `%s --help`)", cmd.CommandPath(), what, cmd.CommandPath())
+		}
+		return nil
+	}
+}
 
 func (r *run) versionCommand() *cobra.Command {
 	return &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs,
@@ -28,121 +37,18 @@ func (r *run) versionCommand() *cobra.Command {
 		}}
 }
 
-func (r *run) accountCommand() *cobra.Command {
-	root := &cobra.Command{Use: "account", Short: "Your own account"}
-	var name, zone string
-	set := &cobra.Command{Use: "set", Short: "Change your account's name or time zone", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			args := map[string]any{}
-			if cmd.Flags().Changed("name") {
-				args["name"] = name
-			}
-			if cmd.Flags().Changed("zone") {
-				args["zone"] = zone
-			}
-			return r.callAndPrint(cmd.Context(), "set_account", args)
-		}}
-	set.Flags().StringVar(&name, "name", "", "what you are called here")
-	set.Flags().StringVar(&zone, "zone", "", "time zone such as Europe/Vienna: it decides what day today is")
-	root.AddCommand(set)
-	return root
-}
-
-func (r *run) tokenCommand() *cobra.Command {
-	root := &cobra.Command{Use: "token", Short: "API tokens that you hand to agents"}
-	var in struct {
-		name, account, areas, heaps, expires string
-		readOnly, propose                    bool
-		rate                                 int
-		allow                                []string
-	}
-	create := &cobra.Command{Use: "create", Short: "Make a token; it is shown once", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			args := map[string]any{"name": in.name, "read_only": in.readOnly, "propose_memory": in.propose}
-			for k, v := range map[string]string{"account": in.account, "expires": in.expires} {
-				if v != "" {
-					args[k] = v
-				}
-			}
-			for k, v := range map[string]string{"areas": in.areas, "heaps": in.heaps} {
-				if v != "" {
-					args[k] = strings.Split(v, ",")
-				}
-			}
-			if cmd.Flags().Changed("rate") {
-				args["rate"] = in.rate
-			}
-			if len(in.allow) > 0 {
-				args["allow_ip"] = in.allow
-			}
-			res, err := r.call(cmd.Context(), "create_token", args)
-			if err != nil {
-				return err
-			}
-			return r.printToken(res)
-		}}
-	f := create.Flags()
-	f.StringVar(&in.name, "name", "", "what you will know it by")
-	f.StringVar(&in.account, "account", "", "account it speaks for (yours)")
-	f.BoolVar(&in.readOnly, "read-only", false, "it may read alone")
-	f.BoolVar(&in.propose, "propose-memory", false, "new memories wait for you")
-	f.StringVar(&in.areas, "areas", "", "areas by commas: tasks,memory,library,documents,personas (all)")
-	f.StringVar(&in.heaps, "heaps", "", "heaps by commas, ids or names (all)")
-	f.StringVar(&in.expires, "expires", "", "span such as 90d or 12h, never, or a date (90d)")
-	f.IntVar(&in.rate, "rate", 60, "calls per minute, 0 = no limit")
-	f.StringSliceVar(&in.allow, "allow-ip", nil, "addresses or ranges it may be used from (all)")
-	_ = create.MarkFlagRequired("name")
-	list := &cobra.Command{Use: "list", Short: "Your tokens, with their rights and use", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return r.callAndPrint(cmd.Context(), "list_tokens", map[string]any{})
-		}}
-	revoke := &cobra.Command{Use: "revoke ID|NAME", Short: "End a token at once", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return r.callAndPrint(cmd.Context(), "revoke_token", map[string]any{"token": args[0]})
-		}}
-	root.AddCommand(create, list, revoke)
-	return root
-}
-
-// printToken prints the token alone where something reads it, and with a word to a person on a terminal.
-func (r *run) printToken(res op.Result) error {
-	var out struct {
-		Secret string `json:"secret"`
-		Token  struct {
-			Name      string  `json:"name"`
-			ExpiresAt *string `json:"expires_at"`
-		} `json:"token"`
-	}
-	if err := json.Unmarshal(res.JSON, &out); err != nil {
-		return failure{err}
-	}
-	switch {
-	case r.json:
-		fmt.Fprintln(r.out, string(res.JSON))
-	case !terminal(r.out):
-		fmt.Fprintln(r.out, out.Secret)
-	default:
-		until := "does not expire"
-		if out.Token.ExpiresAt != nil {
-			until = "expires " + (*out.Token.ExpiresAt)[:10]
-		}
-		fmt.Fprintf(r.out, "%s\n\nThis is the token %q; it %s. Keep it now: it is not shown again.\n", out.Secret, out.Token.Name, until)
-	}
-	return nil
-}
+const callExample = `cairn call create_personal_task '{"name":"Call the dentist"}'`
 
 func (r *run) callCommand() *cobra.Command {
-	return &cobra.Command{Use: "call TOOL [ARGUMENTS]", Short: "Call a tool with arguments as a JSON object (- reads them from standard input)", Args: cobra.RangeArgs(1, 2),
-		Example: `  cairn call create_personal_task '{"name":"Call the dentist"}'`,
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			var names []string
-			if len(args) == 0 {
-				for _, o := range r.p.Operations() {
-					names = append(names, o.Name+"\t"+o.Title)
-				}
+	return &cobra.Command{Use: "call TOOL [ARGUMENTS]", Short: "Call a tool with arguments as a JSON object (- reads them from standard input)",
+		Example: "  " + callExample,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 || len(args) > 2 {
+				return fault.New(fault.Invalid, "call takes a tool and its arguments as one JSON object in quotes, such as %s; `cairn tools` lists the tools", callExample)
 			}
-			return names, cobra.ShellCompDirectiveNoFileComp
+			return nil
 		},
+		ValidArgsFunction: r.completeTool,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			raw := json.RawMessage("{}")
 			if len(args) == 2 {
@@ -159,6 +65,18 @@ func (r *run) callCommand() *cobra.Command {
 		}}
 }
 
+func (r *run) completeTool(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	if len(args) == 0 {
+		for _, o := range r.p.Operations() {
+			if strings.HasPrefix(o.Name, begun) {
+				names = append(names, o.Name+"\t"+o.Title)
+			}
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
 // callAndPrint runs an operation and prints its answer.
 func (r *run) callAndPrint(ctx context.Context, name string, args any) error {
 	res, err := r.call(ctx, name, args)
@@ -166,7 +84,8 @@ func (r *run) callAndPrint(ctx context.Context, name string, args any) error {
 		return err
 	}
 	if r.human() {
-		return human(r.out, res)
+		r.screen(r.out).answer(res.JSON)
+		return nil
 	}
 	_, err = fmt.Fprintln(r.out, string(res.JSON))
 	return err
@@ -182,36 +101,31 @@ func (r *run) print(v any) error {
 
 // tool is a tool as tools/list shows it.
 type tool struct {
-	Name        string         `json:"name"`
-	Title       string         `json:"title"`
-	Description string         `json:"description"`
-	InputSchema map[string]any `json:"inputSchema"`
+	Name        string          `json:"name"`
+	Title       string          `json:"title"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"inputSchema"`
 }
 
 func (r *run) toolsCommand() *cobra.Command {
 	var markdown bool
-	cmd := &cobra.Command{Use: "tools", Short: "List the tools", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := &cobra.Command{Use: "tools [TOOL]", Short: "List the tools, or show one with its arguments", Args: cobra.MaximumNArgs(1), ValidArgsFunction: r.completeTool,
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if markdown {
 				_, err := io.WriteString(r.out, Markdown(r.p.Operations()))
 				return err
 			}
-			remote, err := r.remote()
+			tools, err := r.tools(cmd.Context())
 			if err != nil {
 				return err
 			}
-			var tools []tool
-			if remote != nil {
-				if tools, err = remote.tools(cmd.Context()); err != nil {
-					return err
+			if len(args) == 1 {
+				for _, t := range tools {
+					if t.Name == args[0] {
+						return r.showTool(t)
+					}
 				}
-			} else {
-				for _, o := range r.p.Operations() {
-					t := tool{Name: o.Name, Title: o.Title, Description: o.Doc}
-					b, _ := json.Marshal(o.In)
-					_ = json.Unmarshal(b, &t.InputSchema)
-					tools = append(tools, t)
-				}
+				return fault.New(fault.UnknownTool, "there is no tool %q; `cairn tools` lists them", args[0])
 			}
 			if !r.human() {
 				return r.print(map[string]any{"count": len(tools), "tools": tools})
@@ -220,16 +134,61 @@ func (r *run) toolsCommand() *cobra.Command {
 			for i, t := range tools {
 				rows[i] = []string{t.Name, t.Description}
 			}
-			table(r.out, []string{"TOOL", "WHAT IT DOES"}, rows)
+			r.screen(r.out).wrapped(rows)
 			return nil
 		}}
 	cmd.Flags().BoolVar(&markdown, "markdown", false, "all operations as Markdown, as in docs/tools.md")
 	return cmd
 }
 
+// tools lists the tools where calls would go: those of a server, or all of this program's.
+func (r *run) tools(ctx context.Context) ([]tool, error) {
+	remote, err := r.remote()
+	if err != nil {
+		return nil, err
+	}
+	if remote != nil {
+		return remote.tools(ctx)
+	}
+	var tools []tool
+	for _, o := range r.p.Operations() {
+		in, err := json.Marshal(o.In)
+		if err != nil {
+			return nil, err
+		}
+		tools = append(tools, tool{Name: o.Name, Title: o.Title, Description: o.Doc, InputSchema: in})
+	}
+	return tools, nil
+}
+
+// showTool shows one tool with its arguments.
+func (r *run) showTool(t tool) error {
+	if !r.human() {
+		return r.print(t)
+	}
+	s := r.screen(r.out)
+	s.paragraph(t.Name + ": " + t.Description)
+	var in jsonschema.Schema
+	if err := json.Unmarshal(t.InputSchema, &in); err != nil {
+		return failure{err}
+	}
+	inOrder(&in, t.InputSchema)
+	var rows [][]string
+	arguments(&in, "", func(name, kind, about string) { rows = append(rows, []string{name, kind, about}) })
+	if len(rows) > 0 {
+		fmt.Fprintln(r.out)
+		s.wrapped(rows)
+	}
+	if strings.Contains(fmt.Sprint(rows), "*") {
+		fmt.Fprintln(r.out, "\n* required")
+	}
+	return nil
+}
+
 func (r *run) mcpCommand() *cobra.Command {
 	var stdio bool
 	cmd := &cobra.Command{Use: "mcp --stdio", Short: "Speak MCP on standard input and output, for clients that start a program", Args: cobra.NoArgs,
+		Long: "Speak MCP on standard input and output, for clients that start a program: on the local data as its owner, or on the server that --server names.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !stdio {
 				return fault.New(fault.Invalid, "give --stdio; over HTTP agents reach `cairn serve` at its /mcp")
@@ -239,30 +198,41 @@ func (r *run) mcpCommand() *cobra.Command {
 				return err
 			}
 			if remote != nil {
-				b := &mcp.Bridge{URL: remote.Server + mcp.Path, Token: remote.Token, Agent: "cairn-stdio/" + r.p.Version, Client: &http.Client{}}
-				if err := b.Run(cmd.Context(), r.in, r.out); err != nil {
-					return failure{err}
-				}
-				return nil
+				b := &mcp.Bridge{URL: remote.Server + mcp.Path, Token: remote.Token, Agent: "cairn-stdio/" + r.p.Version, Client: &http.Client{Transport: transport()}}
+				return stdioEnd(b.Run(cmd.Context(), r.in, r.out))
 			}
 			l, err := r.open(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer l.Close() //nolint:errcheck // what was written is durable already
-			if err := l.Stdio(cmd.Context(), os.Stdin, os.Stdout); err != nil && cmd.Context().Err() == nil {
-				return failure{err}
-			}
-			return nil
+			return stdioEnd(l.Stdio(cmd.Context(), r.in, r.out))
 		}}
 	cmd.Flags().BoolVar(&stdio, "stdio", false, "on standard input and output")
 	return cmd
 }
 
+func stdioEnd(err error) error {
+	if err != nil {
+		return failure{fmt.Errorf("standard input can't be read: %w", err)}
+	}
+	return nil
+}
+
+// mostConnections is how many requests a bridge has at its server at once; more wait here.
+const mostConnections = 32
+
+// transport is HTTP for many requests to one server.
+func transport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxConnsPerHost, t.MaxIdleConnsPerHost = mostConnections, mostConnections
+	return t
+}
+
 func (r *run) doctorCommand() *cobra.Command {
 	return &cobra.Command{Use: "doctor", Short: "Look for what is wrong and say how to mend it", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			checks := r.p.Doctor(cmd.Context(), r.config)
+			checks := r.checks(cmd.Context())
 			bad := 0
 			rows := make([][]string, len(checks))
 			for i, c := range checks {
@@ -271,22 +241,57 @@ func (r *run) doctorCommand() *cobra.Command {
 					mark = "WRONG"
 					bad++
 				}
-				says := c.Says
+				rows[i] = []string{mark, c.Name, c.Says}
 				if c.Do != "" {
-					says += " → " + c.Do
+					rows[i][2] += "\n→ " + c.Do
 				}
-				rows[i] = []string{mark, c.Name, says}
 			}
 			if !r.human() {
 				if err := r.print(map[string]any{"ok": bad == 0, "checks": checks}); err != nil {
 					return err
 				}
 			} else {
-				table(r.out, nil, rows)
+				r.screen(r.out).wrapped(rows)
+				fmt.Fprintln(r.out, "\n"+verdict(bad))
 			}
 			if bad > 0 {
 				return errSaid
 			}
 			return nil
 		}}
+}
+
+func verdict(bad int) string {
+	switch bad {
+	case 0:
+		return "All is well."
+	case 1:
+		return "One thing is wrong."
+	}
+	return fmt.Sprintf("%d things are wrong.", bad)
+}
+
+// checks looks at this machine and, where commands go to a server, at that server.
+func (r *run) checks(ctx context.Context) []Check {
+	if r.configErr != nil {
+		return []Check{{Name: "configuration", Says: r.configErr.Error(), Do: "set what is named, then run doctor again: nothing else can be checked without it"}}
+	}
+	checks := r.p.Doctor(ctx, r.config)
+	remote, err := r.remote()
+	if err == nil && remote == nil {
+		return checks
+	}
+	c := Check{Name: "server", OK: err == nil, Do: "give --server and --token (or CAIRN_SERVER and CAIRN_TOKEN) that fit, or `cairn logout` where they were saved"}
+	if err == nil {
+		_, err = remote.call(ctx, "list_heaps", json.RawMessage("{}"))
+	}
+	if c.OK = err == nil; c.OK {
+		c.Says, c.Do = "commands work on "+remote.Server+", and the token is good", ""
+	} else {
+		c.Says = fault.From(err).Message
+		if remote != nil {
+			c.Says = "commands work on " + remote.Server + ": " + c.Says
+		}
+	}
+	return append(checks, c)
 }

@@ -3,11 +3,13 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"cairn/internal/op"
+	"cairn/internal/rawjson"
 )
 
 // Markdown writes the reference of all operations, docs/tools.md.
@@ -43,19 +45,20 @@ func Markdown(ops []*op.Op) string {
 			continue
 		}
 		b.WriteString("\n| argument | type | about |\n|---|---|---|\n")
-		properties(&b, "", o.In)
+		arguments(o.In, "", func(name, kind, about string) {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", name, kind, strings.ReplaceAll(about, "|", `\|`))
+		})
 	}
 	return b.String()
 }
 
-func properties(b *strings.Builder, prefix string, s *jsonschema.Schema) {
+// arguments calls row for each argument of a schema, and for those inside lists of objects. `*` marks the required ones.
+func arguments(s *jsonschema.Schema, prefix string, row func(name, kind, about string)) {
 	for _, name := range s.PropertyOrder {
 		p := s.Properties[name]
 		star := ""
-		for _, r := range s.Required {
-			if r == name {
-				star = "*"
-			}
+		if slices.Contains(s.Required, name) {
+			star = "*"
 		}
 		about := p.Description
 		for _, l := range limits(p) {
@@ -64,11 +67,28 @@ func properties(b *strings.Builder, prefix string, s *jsonschema.Schema) {
 			}
 			about += l
 		}
-		fmt.Fprintf(b, "| %s%s%s | %s | %s |\n", prefix, name, star, typeName(p), strings.ReplaceAll(about, "|", `\|`))
+		row(prefix+name+star, typeName(p), about)
 		if p.Items != nil && p.Items.Properties != nil {
-			properties(b, prefix+name+"[].", p.Items)
+			arguments(p.Items, prefix+name+"[].", row)
 		}
 	}
+}
+
+// inOrder gives a schema that came as JSON the order in which its properties stood there.
+func inOrder(s *jsonschema.Schema, raw json.RawMessage) {
+	rawjson.Members(raw, func(k string, v json.RawMessage) bool {
+		switch {
+		case k == "properties":
+			rawjson.Members(v, func(name string, v json.RawMessage) bool {
+				s.PropertyOrder = append(s.PropertyOrder, name)
+				inOrder(s.Properties[name], v)
+				return true
+			})
+		case k == "items" && s.Items != nil:
+			inOrder(s.Items, v)
+		}
+		return true
+	})
 }
 
 func typeName(p *jsonschema.Schema) string {

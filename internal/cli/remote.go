@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,13 +37,27 @@ func loginFile() (string, error) {
 	return filepath.Join(dir, "cairn", "login.json"), nil
 }
 
-func savedLogin() (l login, ok bool) {
+// savedLogin gives what `cairn login` kept. A file that can't be read is an error: without it commands would quietly work
+// somewhere else.
+func savedLogin() (l login, ok bool, err error) {
 	path, err := loginFile()
 	if err != nil {
-		return l, false
+		return l, false, nil //nolint:nilerr // no folder, so nothing was kept
 	}
 	b, err := os.ReadFile(path)
-	return l, err == nil && json.Unmarshal(b, &l) == nil && l.Server != ""
+	if errors.Is(err, fs.ErrNotExist) {
+		return l, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &l)
+	}
+	if err == nil && l.Server == "" {
+		err = errors.New("it names no server")
+	}
+	if err != nil {
+		return l, false, failure{fmt.Errorf("the saved login %s can't be read (%w): `cairn logout` forgets it", path, err)}
+	}
+	return l, true, nil
 }
 
 // server is a Cairn that is reached over HTTP.
@@ -50,37 +67,37 @@ type server struct{ login }
 // that over local data; naming a data folder or a database means local data.
 func (r *run) remote() (*server, error) {
 	c := r.config
-	flag := func(names ...string) bool {
-		for _, n := range names {
-			if _, ok := r.flags[n]; ok {
-				return true
-			}
-		}
-		return false
+	given := func(flags ...string) bool {
+		return slices.ContainsFunc(flags, func(f string) bool { _, ok := r.flags[f]; return ok })
 	}
-	saved, hasSaved := savedLogin()
 	var s server
+	var saved login
 	switch {
-	case flag("server") && flag("data", "database-url"):
+	case given("server") && given("data", "database-url"):
 		return nil, fault.New(fault.Invalid, "--server and --data (or --database-url) name two places: give one")
-	case flag("server"):
+	case given("server"), !given("data", "database-url") && c.Server != "":
 		s.Server = c.Server
-	case flag("data", "database-url"):
-		return nil, nil
-	case c.Server != "":
-		s.Server = c.Server
-	case c.Given("CAIRN_DATA"), c.Given("CAIRN_DATABASE_URL"):
-		return nil, nil
-	case hasSaved:
-		s.Server = saved.Server
+	case given("data", "database-url"), c.Given("CAIRN_DATA"), c.Given("CAIRN_DATABASE_URL"):
 	default:
-		return nil, nil
+		var err error
+		if saved, _, err = savedLogin(); err != nil {
+			return nil, err
+		}
+		s.Server = saved.Server
 	}
 	if s.Server == "" {
+		if given("token") { // whoever gives a token means its rights, not the owner's
+			return nil, fault.New(fault.Invalid, "--token is for a server: give --server too")
+		}
 		return nil, nil
 	}
-	if s.Token = c.Token; s.Token == "" && hasSaved && saved.Server == s.Server {
-		s.Token = saved.Token
+	if s.Token = c.Token; s.Token == "" {
+		if saved.Server == "" {
+			saved, _, _ = savedLogin() // a server named otherwise needs no login file, but may have its token there
+		}
+		if saved.Server == s.Server {
+			s.Token = saved.Token
+		}
 	}
 	if s.Token == "" {
 		return nil, fault.New(fault.Unauthenticated, "%s needs a token: give --token or set CAIRN_TOKEN", s.Server)
@@ -104,8 +121,10 @@ func (s *server) post(ctx context.Context, path string, body []byte) (status int
 		return 0, nil, fault.Wrap(fault.Unavailable, err, "%s does not answer: %v", s.Server, err)
 	}
 	defer res.Body.Close()
-	answer, err = io.ReadAll(res.Body)
-	return res.StatusCode, answer, err
+	if answer, err = io.ReadAll(res.Body); err != nil {
+		return 0, nil, fault.Wrap(fault.Unavailable, err, "%s broke off its answer: %v", s.Server, err)
+	}
+	return res.StatusCode, answer, nil
 }
 
 func (s *server) call(ctx context.Context, name string, args json.RawMessage) (op.Result, error) {
@@ -113,8 +132,8 @@ func (s *server) call(ctx context.Context, name string, args json.RawMessage) (o
 	if err != nil {
 		return op.Result{}, err
 	}
-	if status == http.StatusOK {
-		return op.Result{JSON: b}, nil
+	if status == http.StatusOK && json.Valid(b) {
+		return op.Result{JSON: bytes.TrimSpace(b)}, nil
 	}
 	var e struct {
 		Error   string   `json:"error"`
@@ -124,20 +143,19 @@ func (s *server) call(ctx context.Context, name string, args json.RawMessage) (o
 		Errors  []string `json:"errors"`
 	}
 	if json.Unmarshal(b, &e) != nil || e.Error == "" {
-		return op.Result{}, fault.New(fault.Unavailable, "%s answered %d with something that is not Cairn's", s.Server, status)
+		return op.Result{}, s.stranger(status)
 	}
 	k, _ := fault.ParseKind(e.Error)
 	f := fault.New(k, "%s", e.Message)
 	f.Field, f.Valid, f.Errors = e.Field, e.Valid, e.Errors
-	var all map[string]any
-	_ = json.Unmarshal(b, &all)
-	for k, v := range all {
+	rawjson.Members(b, func(k string, v json.RawMessage) bool {
 		switch k {
 		case "error", "message", "field", "valid", "errors":
 		default:
 			f.With(k, v)
 		}
-	}
+		return true
+	})
 	return op.Result{}, f
 }
 
@@ -148,17 +166,25 @@ func (s *server) tools(ctx context.Context) ([]tool, error) {
 		return nil, err
 	}
 	var a struct {
-		Result struct{ Tools []tool }
+		Result *struct{ Tools []tool }
 		Error  struct {
 			Message string
 			Data    struct{ Name string }
 		}
 	}
-	if err := json.Unmarshal(b, &a); err != nil || status != http.StatusOK {
+	if err := json.Unmarshal(b, &a); err != nil || a.Result == nil && a.Error.Message == "" {
+		return nil, s.stranger(status)
+	}
+	if a.Result == nil {
 		k, _ := fault.ParseKind(strings.ToLower(a.Error.Data.Name))
-		return nil, fault.New(k, "%s answered %d: %s", s.Server, status, a.Error.Message)
+		return nil, fault.New(k, "%s", a.Error.Message)
 	}
 	return a.Result.Tools, nil
+}
+
+// stranger is the error for an answer that no Cairn gives.
+func (s *server) stranger(status int) error {
+	return fault.New(fault.Unavailable, "%s answered %d with something that is not Cairn's: is the address right?", s.Server, status)
 }
 
 func (r *run) loginCommand() *cobra.Command {

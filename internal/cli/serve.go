@@ -1,23 +1,24 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"cairn/internal/op"
 	"cairn/internal/rawjson"
-	"cairn/internal/who"
 )
 
 func (r *run) serveCommand() *cobra.Command {
 	var printToken bool
 	cmd := &cobra.Command{Use: "serve", Short: "Run the server", Args: cobra.NoArgs,
+		Long: "Run the server. On fresh data it makes the first account, called owner, with a Personal and a Work heap, and a token for the first agent.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c := r.config
 			if err := c.CheckServe(); err != nil {
@@ -43,81 +44,139 @@ func (r *run) serveCommand() *cobra.Command {
 				}
 				log.Info("stopped")
 			}()
-			token := ""
-			if l.Created && (printToken || terminal(r.out)) {
-				if token, err = r.firstToken(cmd, l); err != nil {
-					return err
-				}
-			}
 			err = l.Serve(cmd.Context(), func(address string) {
-				public := strings.TrimSuffix(c.PublicURL.String(), "/")
-				if !c.Given("PUBLIC_URL") {
-					public = "http://" + address
+				token := ""
+				if printToken || terminal(r.out) { // not before it listens: a start that fails must not use the token up
+					if token, err = r.firstToken(cmd.Context(), l); err != nil {
+						log.Error("no first token could be made: `cairn token create` makes one", "cause", err.Error())
+					}
 				}
-				r.welcome(public, token)
-				log.Info("serving", "address", address, "url", public)
+				url := r.publicURL(address)
+				if r.json {
+					_ = r.print(map[string]string{"version": r.p.Version, "url": url, "mcp_url": url + "/mcp", "data": r.where(), "token": token})
+				} else {
+					r.welcome(url, token)
+				}
+				log.Info("serving", "address", address, "url", url)
 			})
 			if err != nil {
 				return failure{err}
 			}
 			return nil
 		}}
-	cmd.Flags().BoolVar(&printToken, "print-token", false, "on a fresh data folder, print the first token even where no terminal reads it")
+	cmd.Flags().BoolVar(&printToken, "print-token", false, "print the first token even where no terminal reads it")
 	return cmd
 }
 
-// firstToken makes a token for the first agent of a fresh folder.
-func (r *run) firstToken(cmd *cobra.Command, l *Local) (string, error) {
-	c, err := l.Person(cmd.Context())
+// publicURL is how clients reach the server that listens on an address.
+func (r *run) publicURL(address string) string {
+	if r.config.Given("PUBLIC_URL") {
+		return strings.TrimSuffix(r.config.PublicURL.String(), "/")
+	}
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return "", err
+		return "http://" + address
 	}
-	var res op.Result
-	if res, err = l.Runner.Run(who.With(cmd.Context(), c), "create_token", json.RawMessage(`{"name":"first agent"}`)); err != nil {
-		return "", err
+	if a, err := netip.ParseAddr(host); err == nil && a.IsUnspecified() && len(r.config.Hosts) > 0 {
+		host = r.config.Hosts[0] // an address that means all of the machine's own is none to connect to
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
 	}
-	var out struct{ Secret string }
-	return out.Secret, json.Unmarshal(res.JSON, &out)
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// where names the data without secrets.
+func (r *run) where() string {
+	if r.config.DatabaseURL != "" {
+		return "PostgreSQL"
+	}
+	if data, err := filepath.Abs(r.config.Data); err == nil {
+		return data
+	}
+	return r.config.Data
+}
+
+// command is how this program is called from a shell: by its name where that finds it.
+func command() (name, path string) {
+	path, err := os.Executable()
+	if err != nil {
+		return "cairn", "cairn"
+	}
+	if found, err := exec.LookPath("cairn"); err == nil {
+		a, aerr := filepath.EvalSymlinks(found)
+		b, berr := filepath.EvalSymlinks(path)
+		if aerr == nil && berr == nil && a == b {
+			return "cairn", path
+		}
+	}
+	return path, path
 }
 
 // welcome prints how to connect.
 func (r *run) welcome(public, token string) {
-	self, err := os.Executable()
-	if err != nil {
-		self = "cairn"
-	}
-	data, err := filepath.Abs(r.config.Data)
-	if err != nil {
-		data = r.config.Data
-	}
+	name, path := command()
 	url, shown := public+"/mcp", token
-	fmt.Fprintf(r.out, "Cairn %s\n\nMCP URL  %s\n", r.p.Version, url)
+	more := quote(name) + " token create --name NAME --data " + quote(r.where())
+	if r.config.DatabaseURL != "" {
+		more = "CAIRN_DATABASE_URL=... " + quote(name) + " token create --name NAME"
+	}
+	fmt.Fprintf(r.out, "Cairn %s\n\nMCP URL  %s\nData     %s\n", r.p.Version, url, r.where())
 	if token != "" {
-		fmt.Fprintf(r.out, "Token    %s\n         (keep it now: it is not shown again; `cairn token create --name NAME` makes more)\n", token)
+		fmt.Fprintf(r.out, "Token    %s\n         Keep it now: it is not shown again. More are made by\n         %s\n", token, more)
 	} else {
 		shown = "$CAIRN_TOKEN"
-		fmt.Fprintf(r.out, "Token    make one: CAIRN_TOKEN=$(%s token create --name NAME --data %s)\n", quote(self), quote(data))
+		fmt.Fprintf(r.out, "Token    make one for each agent:\n         export CAIRN_TOKEN=$(%s)\n", more)
 	}
 	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"create_personal_task","arguments":{"name":"Try Cairn"}}}`
-	fmt.Fprintf(r.out, "\nTry it\n  curl -s %s -H \"Authorization: Bearer %s\" -H 'Content-Type: application/json' -d '%s'\n", url, shown, body)
+	fmt.Fprintf(r.out, "\nTry it\n  curl -sS %s -H \"Authorization: Bearer %s\" -H 'Content-Type: application/json' -d '%s'\n", url, shown, body)
 	fmt.Fprintf(r.out, "\nClaude Code\n  claude mcp add --transport http cairn %s --header \"Authorization: Bearer %s\"\n", url, shown)
-	fmt.Fprintf(r.out, "\nCodex (export CAIRN_TOKEN first)\n  codex mcp add cairn --url %s --bearer-token-env-var CAIRN_TOKEN\n", url)
-	if token == "" {
-		shown = "YOUR_TOKEN"
-	}
-	cursor, _ := rawjson.Marshal(map[string]any{"mcpServers": map[string]any{"cairn": map[string]any{"url": url, "headers": map[string]string{"Authorization": "Bearer " + shown}}}})
-	fmt.Fprintf(r.out, "\nCursor (mcp.json)\n  %s\n", cursor)
-	args := []string{"mcp", "--stdio", "--data", data}
+	fmt.Fprintf(r.out, "\nCodex\n  export CAIRN_TOKEN=%s\n  codex mcp add cairn --url %s --bearer-token-env-var CAIRN_TOKEN\n", orPlaceholder(token), url)
+	fmt.Fprintf(r.out, "\nCursor, in mcp.json\n  %s\n", httpSnippet(url, orPlaceholder(token)))
+	args, about := []string{"mcp", "--stdio", "--data", r.where()}, "stdio; works without the server too"
 	if r.config.DatabaseURL != "" { // the URL holds a password: the snippet must not
-		args = []string{"mcp", "--stdio", "--server", public, "--token", shown}
+		args, about = []string{"mcp", "--stdio", "--server", public, "--token", orPlaceholder(token)}, "stdio"
 	}
-	desktop, _ := rawjson.Marshal(map[string]any{"mcpServers": map[string]any{"cairn": map[string]any{"command": self, "args": args}}})
-	fmt.Fprintf(r.out, "\nClaude Desktop (claude_desktop_config.json, stdio)\n  %s\n\n", desktop)
+	fmt.Fprintf(r.out, "\nClaude Desktop, in claude_desktop_config.json (%s)\n  %s\n\n", about, stdioSnippet(path, args))
+}
+
+func orPlaceholder(token string) string {
+	if token == "" {
+		return "YOUR_TOKEN"
+	}
+	return token
+}
+
+// mcpServers is the configuration that most clients read, with its members in the order that people write them.
+type mcpServers struct {
+	Servers struct {
+		Cairn any `json:"cairn"`
+	} `json:"mcpServers"`
+}
+
+func httpSnippet(url, token string) []byte {
+	var s mcpServers
+	s.Servers.Cairn = struct {
+		URL     string            `json:"url"`
+		Headers map[string]string `json:"headers"`
+	}{url, map[string]string{"Authorization": "Bearer " + token}}
+	b, _ := rawjson.Marshal(s)
+	return b
+}
+
+func stdioSnippet(command string, args []string) []byte {
+	var s mcpServers
+	s.Servers.Cairn = struct {
+		Command string   `json:"command"`
+		Args    []string `json:"args"`
+	}{command, args}
+	b, _ := rawjson.Marshal(s)
+	return b
 }
 
 // quote makes a word safe for a shell.
 func quote(s string) string {
-	if strings.IndexFunc(s, func(c rune) bool {
+	if s != "" && strings.IndexFunc(s, func(c rune) bool {
 		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("/._-+:@", c))
 	}) < 0 {
 		return s

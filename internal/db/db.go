@@ -94,7 +94,7 @@ func (d *DB) openPostgres(ctx context.Context, u string) error {
 	if err := pool.PingContext(ctx); err != nil {
 		return fmt.Errorf("PostgreSQL does not answer: %w", redact(err, u))
 	}
-	return migrate(ctx, pool, d.dialect)
+	return migrate(ctx, pool, d.dialect, "")
 }
 
 // redact keeps a password that stands in a URL out of an error.
@@ -128,7 +128,7 @@ func (d *DB) openSQLite(ctx context.Context, dir string) error {
 	if err != nil {
 		return fmt.Errorf("the data folder can't be locked: %w", err)
 	}
-	err = migrate(ctx, d.write, d.dialect)
+	err = migrate(ctx, d.write, d.dialect, filepath.Join(dir, FileName))
 	unlock()
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -58,11 +59,28 @@ func (f dialectFS) Glob(pattern string) ([]string, error) {
 }
 
 // migrate brings pool to the newest schema and refuses one that is newer than this binary.
-func migrate(ctx context.Context, pool *sql.DB, dialect string) error {
-	return migrateFrom(ctx, pool, dialect, migrations)
+// keep, if not "", is the SQLite file, of which a copy is left beside it before an older schema is touched.
+func migrate(ctx context.Context, pool *sql.DB, dialect, keep string) error {
+	return migrateFrom(ctx, pool, dialect, keep, migrations)
 }
 
-func migrateFrom(ctx context.Context, pool *sql.DB, dialect string, src fs.FS) error {
+// keepCopy leaves a copy of a SQLite database at path, in the place of one that an earlier try left: an older cairn may have
+// written since.
+func keepCopy(ctx context.Context, pool *sql.DB, path string) error {
+	part := path + ".part"
+	if err := os.Remove(part); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	if _, err := pool.ExecContext(ctx, `VACUUM INTO $1`, part); err != nil {
+		return err
+	}
+	if err := os.Chmod(part, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(part, path)
+}
+
+func migrateFrom(ctx context.Context, pool *sql.DB, dialect, keep string, src fs.FS) error {
 	kind, opts := goose.DialectSQLite3, []goose.ProviderOption{goose.WithDisableGlobalRegistry(true)}
 	if dialect == postgresDialect {
 		l, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 60))
@@ -81,6 +99,11 @@ func migrateFrom(ctx context.Context, pool *sql.DB, dialect string, src fs.FS) e
 	}
 	if have > want {
 		return fmt.Errorf("the data has schema %d and this cairn knows %d: use a newer cairn", have, want)
+	}
+	if have > 0 && have < want && keep != "" {
+		if err := keepCopy(ctx, pool, fmt.Sprintf("%s.schema-%d", keep, have)); err != nil {
+			return fmt.Errorf("before an upgrade the data is copied, and that failed: %w", err)
+		}
 	}
 	_, err = p.Up(ctx)
 	var partial *goose.PartialError

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -31,6 +32,9 @@ const (
 	MostBody      = 16 << 20 // with one, before the operation is known
 	UsualBody     = 1 << 20  // of an operation, unless it says that its bodies are big
 )
+
+// bodyTime is how long a client may take to send a body: one that drips would hold a connection for ever.
+const bodyTime = time.Minute
 
 // Rates per 60 s that no configuration sets.
 const anonymousRate = 100
@@ -66,7 +70,7 @@ func From(ctx context.Context) *Info {
 }
 
 // public paths answer whatever the Host header says: a load balancer asks by address.
-var public = []string{"/healthz", "/readyz", "/metrics"}
+var public = []string{"/healthz", "/readyz"}
 
 // anyOrigin are the paths that every web page may read: discovery, registration and tokens carry no credential of a
 // browser's.
@@ -84,13 +88,13 @@ func (e *Edge) Wrap(h http.Handler) http.Handler {
 		e.headers(w.Header(), info.Request)
 		defer func() {
 			if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // the documented sentinel
-				e.Log.Error("request panicked", "request", info.Request, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+				e.Log.Error("request panicked", "request", info.Request, "path", SafePath(r.URL.Path), "panic", p, "stack", string(debug.Stack()))
 				if rec.status == 0 {
 					Fail(rec, fault.New(fault.Internal, "something went wrong on the server; its log has the cause under id %s", info.Request).With("id", info.Request))
 				}
 			}
 			e.Recorder.Request(rec.status >= 400)
-			e.Log.Debug("request", "request", info.Request, "method", r.Method, "path", r.URL.Path, "status", rec.status, "took", time.Since(start), "address", info.Address)
+			e.Log.Debug("request", "request", info.Request, "method", r.Method, "path", SafePath(r.URL.Path), "status", rec.status, "took", time.Since(start), "address", info.Address)
 		}()
 		if !slices.Contains(public, r.URL.Path) {
 			if err := e.checkHost(r); err != nil {
@@ -104,6 +108,11 @@ func (e *Edge) Wrap(h http.Handler) http.Handler {
 		h.ServeHTTP(rec, r)
 	})
 }
+
+var tokenLike = regexp.MustCompile(`cairn_[a-zA-Z0-9]+`)
+
+// SafePath is a path as it may be logged: somebody may have put a token into it.
+func SafePath(path string) string { return tokenLike.ReplaceAllString(path, "cairn_[hidden]") }
 
 // recorder remembers the status.
 type recorder struct {
@@ -152,16 +161,29 @@ func (e *Edge) address(r *http.Request) string {
 	if !e.trusted(host) {
 		return host
 	}
-	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	forwarded := r.Header.Values("X-Forwarded-For")
+	if len(forwarded) == 0 {
+		return host
+	}
+	hops := strings.Split(strings.Join(forwarded, ","), ",")
 	for _, hop := range slices.Backward(hops) { // from the nearest: the first that is no proxy of ours is the client
-		hop = strings.TrimSpace(hop)
-		if a, err := netip.ParseAddr(hop); err != nil {
-			break
-		} else if host = a.String(); !e.trusted(host) {
+		if host = hopAddress(strings.TrimSpace(hop)); !e.trusted(host) {
 			break
 		}
 	}
 	return host
+}
+
+// hopAddress reads one entry of X-Forwarded-For, which may have a port. What is no address is "unknown": nobody's, and so
+// never a proxy of ours.
+func hopAddress(hop string) string {
+	if ap, err := netip.ParseAddrPort(hop); err == nil {
+		return ap.Addr().Unmap().WithZone("").String()
+	}
+	if a, err := netip.ParseAddr(strings.Trim(hop, "[]")); err == nil {
+		return a.Unmap().WithZone("").String()
+	}
+	return "unknown"
 }
 
 func (e *Edge) trusted(host string) bool {
@@ -251,7 +273,7 @@ func (e *Edge) Caller(r *http.Request, via string) (*who.Caller, error) {
 	info := From(r.Context())
 	if info.caller == nil && info.authErr == nil {
 		info.caller, info.authErr = e.lookUp(r, info, via)
-		detail := r.URL.Path
+		detail := SafePath(r.URL.Path)
 		event := audit.Event{Event: audit.AuthAttempt, Address: info.Address, UserAgent: r.UserAgent(), Detail: detail}
 		if c := info.caller; c != nil {
 			event.Actor, event.Account = c.Actor, c.Account
@@ -315,12 +337,15 @@ func JSONBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error
 		w.Header().Set("Connection", "close")
 		return nil, TooLarge(most)
 	}
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(bodyTime)) // a test's recorder has none, and needs none
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	_ = rc.SetReadDeadline(time.Time{})
 	if err != nil {
 		if big := new(http.MaxBytesError); errors.As(err, &big) {
 			return nil, TooLarge(most)
 		}
-		return nil, fault.Wrap(fault.InvalidRequest, err, "the body could not be read to its end")
+		return nil, fault.Wrap(fault.InvalidRequest, err, "the body could not be read to its end within %v", bodyTime)
 	}
 	if why := rawjson.Well(body); why != "" {
 		return nil, fault.New(fault.Parse, "%s", why)

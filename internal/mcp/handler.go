@@ -77,10 +77,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		q.fail(nil, q.dialect(nil), err)
 		return
 	}
-	if q.toolset, err = h.tools.ParseToolset(r.URL.Query().Get("toolsets"), r.URL.Query().Get("schemas")); err != nil {
-		q.fail(nil, q.dialect(nil), err)
-		return
-	}
 	if list, isBatch := rawjson.Elements(body); isBatch {
 		q.batch(list)
 		return
@@ -90,8 +86,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // other answers what isn't a POST.
 func (q *request) other() {
-	_, err := q.h.edge.Caller(q.r, who.ViaMCP)
-	if q.r.Method == http.MethodGet && !strings.Contains(q.r.Header.Get("Accept"), "text/event-stream") && q.r.Header.Get("Mcp-Protocol-Version") == "" {
+	var err error
+	q.caller, err = q.h.edge.Caller(q.r, who.ViaMCP)
+	if q.r.Method == http.MethodGet && !acceptsStream(q.r) && q.r.Header.Get("Mcp-Protocol-Version") == "" {
 		b, _ := rawjson.Marshal(q.h.health(q.r.Context()))
 		edge.JSON(q.w, http.StatusOK, b)
 		return
@@ -122,6 +119,12 @@ func (q *request) one(body []byte) {
 	if err == nil {
 		err = q.admit(m)
 	}
+	if err == nil && m.Method == "server/discover" && d != modern {
+		err = fault.New(fault.UnknownMethod, "there is no method %q before MCP 2026-07-28", m.Method)
+	}
+	if err == nil {
+		q.toolset, err = q.h.tools.ParseToolset(q.r.URL.Query().Get("toolsets"), q.r.URL.Query().Get("schemas"))
+	}
 	if err != nil {
 		q.fail(m.ID, d, err)
 		return
@@ -144,7 +147,7 @@ func (q *request) one(body []byte) {
 	if m.Method == "tools/call" {
 		actx, o, err := q.h.tools.runner.Admit(ctx, m.Name)
 		switch {
-		case fault.Is(err, fault.UnknownTool) && d != hero: // the SDK words it, and knows the conformance fixtures
+		case fault.Is(err, fault.UnknownTool) && q.h.tools.fixtures: // the SDK may know it
 		case err != nil:
 			q.fail(m.ID, d, err)
 			return
@@ -191,28 +194,38 @@ func (q *request) direct(ctx context.Context, m *message, d dialect) ([]byte, er
 	}
 	switch m.Method {
 	case "tools/call":
-		if d != hero && (q.h.tools.runner.Find(m.Name) == nil || m.progress && strings.Contains(q.r.Header.Get("Accept"), "text/event-stream")) {
+		if d != hero && (q.h.tools.runner.Find(m.Name) == nil || m.progress && acceptsStream(q.r)) {
 			return nil, nil
 		}
 		return q.call(ctx, m, d)
 	case "tools/list":
-		if m.odd {
+		if m.odd || q.h.tools.fixtures {
 			return nil, nil
+		}
+		if c := string(m.cursor); c != "" && c != "null" && c != `""` {
+			return nil, badCursor(c)
 		}
 		out := begin(m.ID, d, q.h.tools.info, 64<<10)
 		out = append(out, q.h.tools.listBytes(q.caller, q.toolset)...)
-		if d == modern {
-			out = append(out, `,"ttlMs":`+strconv.Itoa(toolTTL)+`,"cacheScope":"private"`...)
-		}
-		return append(out, `}}`...), nil
+		return append(out, `,"ttlMs":`+strconv.Itoa(toolTTL)+`,"cacheScope":"private"}}`...), nil
 	}
 	return nil, nil
+}
+
+// badCursor refuses a cursor of tools/list, which is one page.
+func badCursor(c string) error {
+	if c[0] != '"' {
+		f := fault.Bad("cursor", "must be a string")
+		f.Status = http.StatusBadRequest
+		return f
+	}
+	return fault.Bad("cursor", "is not one that this list gave: the list is one page")
 }
 
 // sure tells whether a request is by the book, so that the SDK would have nothing to say about its form.
 func (q *request) sure(m *message, d dialect) bool {
 	h := q.r.Header
-	if !plainID(m.ID) || m.odd || h.Get("Last-Event-Id") != "" {
+	if m.odd || bytes.IndexByte(m.ID, '\\') >= 0 || h.Get("Last-Event-Id") != "" {
 		return false
 	}
 	if d != modern {
@@ -274,9 +287,16 @@ func (q *request) call(ctx context.Context, m *message, d dialect) ([]byte, erro
 func (q *request) fail(id json.RawMessage, d dialect, err error) {
 	f := fault.From(err)
 	held := []string{"cairn.read"}
+	if h := q.w.Header(); q.caller != nil && h.Get("X-RateLimit-Limit") == "" {
+		_ = q.h.edge.Uncounted(q.r.Context(), h, q.caller) // the refusal itself matters more
+	}
 	q.h.edge.Challenge(q.w.Header(), f, held)
 	edge.RetryAfter(q.w.Header(), f)
-	edge.JSON(q.w, f.HTTP(), errorBody(id, d, f))
+	status := f.HTTP()
+	if d == modern && (f.Kind == fault.UnknownTool || f.Kind == fault.Invalid) {
+		status = http.StatusBadRequest // MCP 2026-07-28 asks for it with -32602
+	}
+	edge.JSON(q.w, status, errorBody(id, d, f))
 }
 
 // errorBody words a fault as a JSON-RPC error.
@@ -288,8 +308,8 @@ func errorBody(id json.RawMessage, d dialect, f *fault.Error) []byte {
 		}
 	}
 	code, message := f.Kind.Wire().Code, f.Message
-	if code == 0 {
-		code = -32602
+	if code == 0 || f.Kind == fault.UnknownTool && d != hero {
+		code = fault.Invalid.Wire().Code
 	}
 	if f.Kind == fault.Invalid && d == hero {
 		message = "Invalid tool arguments: " + message
@@ -342,7 +362,7 @@ func (q *request) batch(list []json.RawMessage) {
 		if d == legacy {
 			r.Header.Set("Mcp-Protocol-Version", v20250326)
 		}
-		sub := &request{h: q.h, w: b, r: r, alias: q.alias, caller: &caller, toolset: q.toolset}
+		sub := &request{h: q.h, w: b, r: r, alias: q.alias, caller: &caller}
 		sub.one(body)
 		for _, k := range []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "Retry-After"} {
 			if v, ok := b.header[k]; ok {
@@ -375,10 +395,15 @@ func (b *buffer) Header() http.Header { return b.header }
 // WriteHeader drops the status.
 func (b *buffer) WriteHeader(int) {}
 
+// acceptsStream tells whether the client takes an event stream for an answer.
+func acceptsStream(r *http.Request) bool {
+	return strings.Contains(strings.ToLower(strings.Join(r.Header.Values("Accept"), ",")), "text/event-stream")
+}
+
 // sdk hands the request on to the SDK.
 func (q *request) sdk(m *message) {
 	h := q.h.json
-	if strings.Contains(q.r.Header.Get("Accept"), "text/event-stream") {
+	if acceptsStream(q.r) {
 		h = q.h.sse
 		q.w.Header().Set("X-Accel-Buffering", "no") // nginx would hold a stream back
 	}
@@ -407,22 +432,28 @@ type rewriter struct {
 	http.ResponseWriter
 	m      *message
 	d      dialect
+	begun  bool
 	status int
 	text   *bytes.Buffer
 }
 
 func (w *rewriter) WriteHeader(status int) {
+	w.begun = true
 	if status >= 400 && strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
 		w.status, w.text = status, new(bytes.Buffer)
 		return
 	}
-	if w.Header().Get("Cache-Control") == "" {
-		w.Header().Set("Cache-Control", "no-store")
+	if status == http.StatusOK && w.m.broke.Load() {
+		status = fault.Internal.Wire().MCP
 	}
+	w.Header().Set("Cache-Control", "no-store, no-transform") // no-transform: a proxy must not hold a stream back to compress it
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *rewriter) Write(b []byte) (int, error) {
+	if !w.begun {
+		w.WriteHeader(http.StatusOK)
+	}
 	if w.text != nil {
 		return w.text.Write(b)
 	}
@@ -432,6 +463,7 @@ func (w *rewriter) Write(b []byte) (int, error) {
 // Flush and Unwrap pass streams on.
 func (w *rewriter) Flush() {
 	if w.text == nil {
+		w.begun = true
 		_ = http.NewResponseController(w.ResponseWriter).Flush()
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"cairn/internal/fault"
 	"cairn/internal/rawjson"
@@ -47,6 +49,7 @@ type message struct {
 	Method  string
 	Name    string // params.name of tools/call
 	Args    json.RawMessage
+	cursor  json.RawMessage
 	Version string // of params._meta, or of initialize
 	Client  string // name of params._meta's clientInfo
 
@@ -55,6 +58,8 @@ type message struct {
 	hasMeta  bool // params._meta has a protocol version
 	progress bool
 	odd      bool // has members that only the SDK deals with
+
+	broke atomic.Bool // the SDK's handler met an internal fault
 }
 
 type peekedKey struct{}
@@ -99,6 +104,8 @@ func peek(body []byte) (*message, error) {
 		why := "id must be a string or a number, not null, an object, a list or a boolean"
 		m.ID = nil
 		return bad(why)
+	case !idless && !exactID(m.ID):
+		return bad("id must be a string or a whole number below 2^53")
 	case jsonrpc != "2.0":
 		return bad(`jsonrpc must be "2.0"`)
 	case m.Method == "" && m.answer:
@@ -136,15 +143,13 @@ func goodID(id json.RawMessage) bool {
 	return len(id) > 0 && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9')
 }
 
-// plainID tells whether an id is one that comes back byte for byte whoever answers.
-func plainID(id json.RawMessage) bool {
-	if len(id) == 0 {
-		return false
-	}
+// exactID tells whether a number is one that every JSON reader gives back as it came: a whole number below 2^53.
+func exactID(id json.RawMessage) bool {
 	if id[0] == '"' {
-		return !strings.Contains(string(id), `\`)
+		return true
 	}
-	return len(id) <= 15 && !strings.ContainsAny(string(id), ".eE-")
+	n, err := strconv.ParseInt(string(id), 10, 64)
+	return err == nil && n > -(1<<53) && n < 1<<53
 }
 
 func text(v json.RawMessage) string {
@@ -167,6 +172,8 @@ func (m *message) readParams(params json.RawMessage) bool {
 			m.Args = v
 		case "protocolVersion":
 			m.Version = text(v)
+		case "cursor":
+			m.cursor = v
 		case "_meta":
 			once = m.readMeta(v) && once
 		default:
@@ -220,7 +227,7 @@ func dialectOf(r *http.Request, m *message, alias bool) (dialect, error) {
 	}
 	switch v {
 	case "":
-		if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+		if acceptsStream(r) {
 			return legacy, nil // 2025-03-26, which had no header
 		}
 		return hero, nil

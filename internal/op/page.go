@@ -1,9 +1,11 @@
 package op
 
 import (
+	"bytes"
 	"encoding/base64"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"cairn/internal/fault"
 )
@@ -37,6 +39,12 @@ func (p *Page) Fits(rows, n int) bool {
 	return rows < p.Limit && (rows == 0 || p.bytes == 0 || p.used <= p.bytes)
 }
 
+// Weight is about how many bytes a text takes in an answer, on average of the two times that it goes out: what must be
+// escaped in JSON grows, and grows again when that JSON is quoted as text.
+func Weight(s string) int {
+	return len(s) + 2*(strings.Count(s, `"`)+strings.Count(s, `\`)+strings.Count(s, "\n"))
+}
+
 // Cursor makes the opaque text that continues a list after the row with these keys.
 func Cursor(keys ...string) *string {
 	s := base64.RawURLEncoding.EncodeToString([]byte(strings.Join(keys, "\n")))
@@ -50,10 +58,15 @@ func ReadCursor(cursor string, n int) ([]string, error) {
 	}
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	keys := strings.Split(string(b), "\n")
-	if err != nil || len(keys) != n {
-		return nil, fault.Bad("cursor", "is not one that this list gave: leave it out to begin anew")
+	if err != nil || len(keys) != n || !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0 {
+		return nil, BadCursor()
 	}
 	return keys, nil
+}
+
+// BadCursor refuses a cursor whose keys don't make sense.
+func BadCursor() error {
+	return fault.Bad("cursor", "is not one that this list gave: leave it out to begin anew")
 }
 
 // Stamp writes microseconds since 1970 as RFC 3339 with milliseconds and Z.

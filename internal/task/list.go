@@ -54,7 +54,7 @@ func cut(s *string, n int) (*string, bool) {
 func (o *listOut) add(page *op.Page, c *who.Caller, r *row) bool {
 	t := r.task(c)
 	t.Description, t.DescriptionCut = cut(t.Description, descriptionCut)
-	if !page.Fits(len(o.Tasks), len(t.Text)+len(text(t.Description))+len(text(t.SourceURL))+len(text(t.ExternalRef))+420) {
+	if !page.Fits(len(o.Tasks), op.Weight(t.Text)+op.Weight(text(t.Description))+op.Weight(text(t.SourceURL))+op.Weight(text(t.ExternalRef))+420) {
 		return false
 	}
 	o.Tasks = append(o.Tasks, t)
@@ -89,8 +89,7 @@ func (s *Service) list(ctx context.Context, in listIn) (listOut, error) {
 	if key != nil {
 		at, err := strconv.ParseInt(key[0], 10, 64)
 		if err != nil {
-			_, err = op.ReadCursor("!", 2)
-			return listOut{}, err
+			return listOut{}, op.BadCursor()
 		}
 		where += fmt.Sprintf(" AND (updated_at < %[1]s OR updated_at = %[1]s AND id < %[2]s)", args.Add(at), args.Add(key[1]))
 	}
@@ -185,8 +184,7 @@ func (s *Service) listFound(ctx context.Context, in listIn, heaps []who.Heap, wh
 	start := 0
 	if key != nil {
 		if start, err = strconv.Atoi(key[0]); err != nil || start < 0 {
-			_, err = op.ReadCursor("!", 1)
-			return out, err
+			return out, op.BadCursor()
 		}
 	}
 	ids := make([]string, len(heaps))

@@ -170,6 +170,16 @@ type resumeBrief struct {
 	By          string   `json:"by"`
 }
 
+// briefText is how many characters a brief's text may have.
+const briefText = 1500
+
+func shorten(s string, n int) string {
+	if short, was := cut(&s, n-1); was {
+		return *short + "…"
+	}
+	return s
+}
+
 func readBrief(s *string) (*resumeBrief, error) {
 	if s == nil {
 		return nil, nil
@@ -207,7 +217,10 @@ func (s *Service) rebuildBrief(ctx context.Context, p *project, now contextOut) 
 	for _, t := range now.OpenTasks[:min(3, len(now.OpenTasks))] {
 		b.NextSteps = append(b.NextSteps, t.Text)
 	}
-	b.Text = strings.Join(lines, "\n")
+	b.Text = shorten(strings.Join(lines, "\n"), briefText)
+	for i, step := range b.NextSteps {
+		b.NextSteps[i] = shorten(step, descriptionCut)
+	}
 	stored, err := marshal(b)
 	if err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"unicode/utf8"
+	"strings"
 
 	"cairn/internal/db"
 	"cairn/internal/op"
@@ -75,7 +75,7 @@ func (s *Service) listProjects(ctx context.Context, in listProjectsIn) (projects
 	if err != nil {
 		return out, err
 	}
-	key, err := op.ReadCursor(in.Cursor, 2)
+	key, err := op.ReadCursor(in.Cursor, 1)
 	if err != nil {
 		return out, err
 	}
@@ -84,7 +84,14 @@ func (s *Service) listProjects(ctx context.Context, in listProjectsIn) (projects
 		return out, err
 	}
 	if key != nil {
-		names = slices.DeleteFunc(names, func(n projectName) bool { return n.compare(projectName{key[1], key[0]}) <= 0 })
+		last := projectName{id: key[0]}
+		if err := s.db.One(ctx, `SELECT name_folded FROM project WHERE id = $1`, []any{last.id}, &last.folded); err != nil {
+			if db.IsNone(err) {
+				err = op.BadCursor()
+			}
+			return out, err
+		}
+		names = slices.DeleteFunc(names, func(n projectName) bool { return n.compare(last) <= 0 })
 	}
 	page := &op.Page{}
 	*page = *op.NewPage(0)
@@ -98,15 +105,14 @@ func (s *Service) listProjects(ctx context.Context, in listProjectsIn) (projects
 			return out, err
 		}
 		l.CurrentFocus, _ = cut(l.CurrentFocus, descriptionCut)
-		if !page.Fits(len(out.Projects), len(l.Name)+len(text(l.CurrentFocus))+200) {
+		if !page.Fits(len(out.Projects), op.Weight(l.Name)+op.Weight(text(l.CurrentFocus))+200) {
 			break
 		}
 		out.Projects = append(out.Projects, l)
 	}
 	out.Count = len(out.Projects)
 	if out.More = len(names) - out.Count; out.More > 0 {
-		last := names[out.Count-1]
-		out.NextCursor = op.Cursor(last.folded, last.id)
+		out.NextCursor = op.Cursor(names[out.Count-1].id)
 	}
 	return out, nil
 }
@@ -190,9 +196,9 @@ type contextOut struct {
 const (
 	contextLog   = 10
 	contextTasks = 25
-	// logBytes and noteBytes bound what the two lists may add up to, so that the whole stays below 100 KB as sent.
-	logBytes  = 18_000
-	noteBytes = 14_000
+	logBytes     = 10_000 // of the log, whole entries
+	logCut       = 150    // characters of the further ones
+	noteCut      = 100    // characters of a task's notes where there is little room
 )
 
 func (s *Service) projectContext(ctx context.Context, in projectRef) (contextOut, error) {
@@ -218,22 +224,38 @@ func (s *Service) projectContext(ctx context.Context, in projectRef) (contextOut
 	if out.ResumeBrief == nil && c.Person {
 		out.ResumeBrief, err = s.rebuildBrief(ctx, p, out)
 	}
-	used := 0
-	for i := range out.RecentLog {
-		e := &out.RecentLog[i]
-		if used += len(e.Content); used > logBytes && utf8.RuneCountInString(e.Content) > descriptionCut {
-			short, _ := cut(&e.Content, descriptionCut)
-			e.Content, e.ContentCut = *short, true
-		}
-	}
-	used = 0
-	for i := range out.OpenTasks {
-		t := &out.OpenTasks[i]
-		if used += len(text(t.WorkNotes)); used > noteBytes {
-			t.WorkNotes, t.WorkNotesCut = cut(t.WorkNotes, 100)
-		}
-	}
+	out.fit()
 	return out, err
+}
+
+// fit shortens what is long, so that the whole stays below 100 KB as sent: the log's further entries, then the tasks' notes,
+// and last the list of tasks, whose count is said all the same.
+func (o *contextOut) fit() {
+	used := op.Weight(text(o.Project.CurrentFocus))
+	if o.ResumeBrief != nil {
+		used += op.Weight(o.ResumeBrief.Text) + op.Weight(strings.Join(o.ResumeBrief.NextSteps, ""))
+	}
+	enough := used + min(logBytes, (op.PageBytes-used)/2)
+	for i := range o.RecentLog {
+		e := &o.RecentLog[i]
+		if used+op.Weight(e.Content) > enough {
+			var short *string
+			if short, e.ContentCut = cut(&e.Content, logCut); e.ContentCut {
+				e.Content = *short
+			}
+		}
+		used += op.Weight(e.Content) + 120
+	}
+	for i := range o.OpenTasks {
+		t := &o.OpenTasks[i]
+		if used+op.Weight(text(t.WorkNotes)) > op.PageBytes/2 {
+			t.WorkNotes, t.WorkNotesCut = cut(t.WorkNotes, noteCut)
+		}
+		if used += op.Weight(t.Text) + op.Weight(text(t.WorkNotes)) + 160; used > op.PageBytes && i > 0 {
+			o.OpenTasks = o.OpenTasks[:i]
+			return
+		}
+	}
 }
 
 func (s *Service) recentLog(ctx context.Context, project string) ([]LogEntry, error) {
