@@ -47,26 +47,29 @@ func (r *run) tokenCommand() *cobra.Command {
 }
 
 func (r *run) tokenCreateCommand() *cobra.Command {
-	texts := map[string]*string{}
+	texts, lists := map[string]*string{}, map[string]*[]string{}
 	var readOnly, propose bool
 	var rate int
 	create := &cobra.Command{Use: "create --name NAME", Short: "Make a token; it is shown once", Args: cobra.NoArgs,
 		Long: "Make a token; it is shown once. Unless said otherwise it reads and writes, in all areas and all heaps of its account, later ones too.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			args := map[string]any{"read_only": readOnly, "propose_memory": propose}
+			// An empty value, as of a shell variable that isn't set, must not become a token without that limit.
+			empty := func(flag string) error {
+				return fault.New(fault.Invalid, "--%s is empty: give it a value or leave it out", flag)
+			}
 			for flag, v := range texts {
-				if !cmd.Flags().Changed(flag) {
-					continue
+				if *v = strings.TrimSpace(*v); *v != "" {
+					args[flag] = *v
+				} else if cmd.Flags().Changed(flag) {
+					return empty(flag)
 				}
-				list := commas(*v)
-				if len(list) == 0 { // a shell variable without a value must not become a token without limits
-					return fault.New(fault.Invalid, "--%s is empty: give it a value or leave it out", flag)
-				}
-				switch name := strings.ReplaceAll(flag, "-", "_"); flag {
-				case "areas", "heaps", "allow-ip":
-					args[name] = list
-				default:
-					args[name] = *v
+			}
+			for flag, v := range lists {
+				if list := commas(strings.Join(*v, ",")); len(list) > 0 {
+					args[strings.ReplaceAll(flag, "-", "_")] = list
+				} else if cmd.Flags().Changed(flag) {
+					return empty(flag)
 				}
 			}
 			if cmd.Flags().Changed("rate") {
@@ -79,15 +82,19 @@ func (r *run) tokenCreateCommand() *cobra.Command {
 			return r.printToken(res)
 		}}
 	f := create.Flags()
-	for _, t := range []struct{ flag, help string }{
-		{"name", "what you will know it by"},
-		{"account", "name of the account it speaks for (default yours)"},
-		{"areas", "areas by commas: " + strings.Join(who.Areas, ",") + " (default all)"},
-		{"heaps", "heaps by commas, ids or names (default all)"},
-		{"expires", "span such as 90d or 12h, never, or a date (default $MCP_DEFAULT_TOKEN_EXPIRY_DAYS, 90d)"},
-		{"allow-ip", "addresses or ranges by commas that it may be used from (default all)"},
+	for flag, help := range map[string]string{
+		"name":    "what you will know it by",
+		"account": "name of the account it speaks for (default yours)",
+		"expires": "span such as 90d or 12h, never, or a date (default $MCP_DEFAULT_TOKEN_EXPIRY_DAYS, 90d)",
 	} {
-		texts[t.flag] = f.String(t.flag, "", t.help)
+		texts[flag] = f.String(flag, "", help)
+	}
+	for flag, help := range map[string]string{
+		"areas":    "areas by commas: " + strings.Join(who.Areas, ",") + " (default all)",
+		"heaps":    "heaps by commas, ids or names (default all)",
+		"allow-ip": "addresses or ranges by commas that it may be used from (default all)",
+	} {
+		lists[flag] = f.StringArray(flag, nil, help)
 	}
 	f.BoolVar(&readOnly, "read-only", false, "it may only read")
 	f.BoolVar(&propose, "propose-memory", false, "new memories wait for you to accept them")

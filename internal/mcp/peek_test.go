@@ -79,7 +79,7 @@ func comparePeek(t *testing.T, body []byte) {
 		return
 	}
 	method, params, name := stringOf(top["method"]), map[string]json.RawMessage{}, ""
-	good := stringOf(top["jsonrpc"]) == "2.0" && goodID(top["id"]) && method != "" && !twice(body)
+	good := stringOf(top["jsonrpc"]) == "2.0" && goodID(top["id"]) && exactID(top["id"]) && method != "" && !twice(body)
 	if p, ok := top["params"]; ok {
 		good = good && json.Unmarshal(p, &params) == nil && params != nil && !twice(p) && !twice(params["_meta"])
 		name = stringOf(params["name"])
