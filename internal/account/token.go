@@ -48,67 +48,52 @@ func (s *Service) ByToken(ctx context.Context, token, address string) (*who.Call
 		return nil, invalid
 	}
 	want := hash(token)
-	rows, err := s.db.Query(ctx, `SELECT t.id, t.name, t.hash, t.can_write, t.propose, t.areas, t.heaps, t.addresses, t.rate, t.expires_at, t.revoked_at,
-		a.id, a.name, a.zone, a.admin, a.disabled_at, `+heapColumns+`
-		FROM token t JOIN account a ON a.id = t.account `+joinHeaps+` WHERE t.hash = $1 ORDER BY h.created_at, h.id`, want)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var c *who.Caller
-	for rows.Next() {
-		var (
-			t                          who.Caller
-			stored, zone               string
-			write, propose, admin      int64
-			areas, heaps, addresses    *string
-			rate                       *int64
-			expires, revoked, disabled *int64
-			h                          nullHeap
-			areaList, heapList, cidrs  []string
-		)
-		if err := rows.Scan(append([]any{&t.Token, &t.ActorName, &stored, &write, &propose, &areas, &heaps, &addresses, &rate, &expires, &revoked,
-			&t.Account, &t.AccountName, &zone, &admin, &disabled}, h.dest()...)...); err != nil {
-			return nil, err
-		}
-		if c == nil {
-			areaList, cidrs = lists(areas), lists(addresses)
-			switch {
-			case subtle.ConstantTimeCompare([]byte(stored), []byte(want)) != 1:
-				return nil, invalid
-			case revoked != nil || disabled != nil:
-				return nil, fault.New(fault.TokenInactive, "The token was revoked, or its account is disabled")
-			case expires != nil && *expires <= s.db.Now():
-				return nil, fault.New(fault.TokenExpired, "The token expired on %s", op.Stamp(*expires))
-			case addresses != nil && !allowed(cidrs, address):
-				return nil, fault.New(fault.Denied, "The token may not be used from this address")
-			}
-			c = &t
-			c.Actor, c.Zone, c.Write, c.Propose, c.Admin = "token:"+t.Token, location(zone), write == 1, propose == 1, admin == 1
-			c.Areas, c.AllAreas, c.Limited, c.Rate = areaList, areas == nil, true, -1
-			if rate != nil {
-				c.Rate = int(*rate)
-			}
-		}
-		if heapList = lists(heaps); heaps != nil && heapList == nil {
-			heapList = []string{}
-		}
-		h.addTo(c, heapList)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	if c == nil {
+	var (
+		c                          who.Caller
+		stored, zone, text         string
+		admin                      int64
+		expires, revoked, disabled *int64
+		heaps                      *string
+		r                          rights
+	)
+	err := s.db.One(ctx, `SELECT t.id, t.name, t.hash, t.rights, t.expires_at, t.revoked_at, a.id, a.name, a.zone, a.admin, a.disabled_at, `+heapsColumn+`
+		FROM token t JOIN account a ON a.id = t.account WHERE t.hash = $1`, []any{want, fieldEnd, heapEnd},
+		&c.Token, &c.ActorName, &stored, &text, &expires, &revoked, &c.Account, &c.AccountName, &zone, &admin, &disabled, &heaps)
+	if db.IsNone(err) {
 		return nil, invalid
 	}
-	return c, nil
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &r)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case subtle.ConstantTimeCompare([]byte(stored), []byte(want)) != 1:
+		return nil, invalid
+	case revoked != nil || disabled != nil:
+		return nil, fault.New(fault.TokenInactive, "The token was revoked, or its account is disabled")
+	case expires != nil && *expires <= s.db.Now():
+		return nil, fault.New(fault.TokenExpired, "The token expired on %s", op.Stamp(*expires))
+	case r.Addresses != nil && !allowed(r.Addresses, address):
+		return nil, fault.New(fault.Denied, "The token may not be used from this address")
+	}
+	c.Actor, c.Zone, c.Write, c.Propose, c.Admin = "token:"+c.Token, location(zone), r.Write, r.Propose, admin == 1
+	c.Areas, c.AllAreas, c.Limited, c.Rate = r.Areas, r.Areas == nil, true, -1
+	if r.Rate != nil {
+		c.Rate = *r.Rate
+	}
+	c.Heaps = readHeaps(heaps, r.Heaps)
+	return &c, nil
 }
 
-func lists(s *string) (list []string) {
-	if s != nil {
-		_ = json.Unmarshal([]byte(*s), &list)
-	}
-	return list
+// rights are what a token may, as stored. A nil list means all, later ones too.
+type rights struct {
+	Write     bool     `json:"write,omitempty"`
+	Propose   bool     `json:"propose,omitempty"`
+	Areas     []string `json:"areas,omitempty"`
+	Heaps     []string `json:"heaps,omitempty"`
+	Addresses []string `json:"addresses,omitempty"`
+	Rate      *int     `json:"rate,omitempty"` // nil = the server's default
 }
 
 func allowed(cidrs []string, address string) bool {
@@ -147,7 +132,7 @@ type Token struct {
 	Areas      []string `json:"areas"` // null = all
 	Heaps      []string `json:"heaps"` // names; null = all
 	AllowIP    []string `json:"allow_ip"`
-	Rate       *int64   `json:"rate"`
+	Rate       *int     `json:"rate"`
 	ExpiresAt  *string  `json:"expires_at"`
 	CreatedAt  string   `json:"created_at"`
 	LastUsedAt *string  `json:"last_used_at"`
@@ -181,11 +166,14 @@ func (s *Service) createToken(ctx context.Context, in tokenIn) (out tokenOut, er
 	if err != nil {
 		return out, err
 	}
+	may, err := json.Marshal(rights{Write: !in.ReadOnly, Propose: in.ProposeMemory, Areas: in.Areas, Heaps: heaps, Addresses: addresses, Rate: in.Rate})
+	if err != nil {
+		return out, err
+	}
 	secret, id := newSecret(), db.NewID()
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(`INSERT INTO token (id, account, name, hash, can_write, propose, areas, heaps, addresses, rate, expires_at, created_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
-			id, owner.Account, strings.TrimSpace(in.Name), hash(secret), bit(!in.ReadOnly), bit(in.ProposeMemory), jsonList(in.Areas), jsonList(heaps), jsonList(addresses), in.Rate, expires, tx.Now)
+		_, err := tx.Exec(`INSERT INTO token (id, account, name, hash, rights, expires_at, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+			id, owner.Account, strings.TrimSpace(in.Name), hash(secret), string(may), expires, tx.Now)
 		if err != nil {
 			return err
 		}
@@ -265,22 +253,6 @@ func prefixes(texts []string) ([]string, error) {
 	return out, nil
 }
 
-func jsonList(list []string) *string {
-	if list == nil {
-		return nil
-	}
-	b, _ := json.Marshal(list)
-	s := string(b)
-	return &s
-}
-
-func bit(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 type tokensOut struct {
 	Count  int     `json:"count"`
 	Tokens []Token `json:"tokens"`
@@ -309,7 +281,7 @@ func (s *Service) tokens(ctx context.Context, where string, args ...any) ([]Toke
 		}
 		names[id] = name
 	}
-	rows, err := s.db.Query(ctx, `SELECT t.id, t.name, a.name, t.can_write, t.propose, t.areas, t.heaps, t.addresses, t.rate, t.expires_at, t.revoked_at, t.created_at, t.last_used_at, t.calls, t.errors, t.total_us
+	rows, err := s.db.Query(ctx, `SELECT t.id, t.name, a.name, t.rights, t.expires_at, t.revoked_at, t.created_at, t.last_used_at, t.calls, t.errors, t.total_us
 		FROM token t JOIN account a ON a.id = t.account WHERE `+where+` ORDER BY t.created_at DESC, t.id DESC`, args...)
 	if err != nil {
 		return nil, err
@@ -318,14 +290,18 @@ func (s *Service) tokens(ctx context.Context, where string, args ...any) ([]Toke
 	list := []Token{}
 	for rows.Next() {
 		var t Token
-		var write, propose, created, total int64
-		var areas, heaps, addresses *string
+		var r rights
+		var text string
+		var created, total int64
 		var expires, revoked, used *int64
-		if err := rows.Scan(&t.ID, &t.Name, &t.Account, &write, &propose, &areas, &heaps, &addresses, &t.Rate, &expires, &revoked, &created, &used, &t.Calls, &t.Errors, &total); err != nil {
+		if err := rows.Scan(&t.ID, &t.Name, &t.Account, &text, &expires, &revoked, &created, &used, &t.Calls, &t.Errors, &total); err != nil {
 			return nil, err
 		}
-		t.State, t.ReadOnly, t.Propose, t.Areas, t.AllowIP, t.CreatedAt = "active", write == 0, propose == 1, lists(areas), lists(addresses), op.Stamp(created)
-		for _, id := range lists(heaps) {
+		if err := json.Unmarshal([]byte(text), &r); err != nil {
+			return nil, err
+		}
+		t.State, t.ReadOnly, t.Propose, t.Areas, t.AllowIP, t.Rate, t.CreatedAt = "active", !r.Write, r.Propose, r.Areas, r.Addresses, r.Rate, op.Stamp(created)
+		for _, id := range r.Heaps {
 			t.Heaps = append(t.Heaps, names[id])
 		}
 		t.ExpiresAt, t.LastUsedAt = stamp(expires), stamp(used)

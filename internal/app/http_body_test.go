@@ -125,6 +125,8 @@ func TestOddBodiesThatAreFine(t *testing.T) {
 		{name: "null for an optional argument", as: "rw", body: `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_tasks","arguments":{"limit":null,"query":null}}}`, status: 200, want: []string{`"count":`}},
 		{name: "500 deep in arguments", as: "rw", body: `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"create_work_task","arguments":{"name":"x","other":` + strings.Repeat("[", 500) + strings.Repeat("]", 500) + `}}}`,
 			status: 200, want: []string{`"ignored":["other"]`}},
+		{name: "5,000 deep to the SDK", as: "rw", headers: legacy.headers, body: `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}}`,
+			status: 400, want: []string{`"code":-32600`, `"id":1`}},
 		{name: "charset", as: "rw", headers: []string{"Content-Type: application/json; charset=utf-8"}, body: list, status: 200},
 		{name: "type in capitals", as: "rw", headers: []string{"Content-Type: Application/JSON"}, body: list, status: 200},
 		{name: "identity", as: "rw", headers: []string{"Content-Encoding: identity"}, body: list, status: 200},

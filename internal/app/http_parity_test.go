@@ -202,6 +202,8 @@ func TestBadListCursorIsRefused(t *testing.T) {
 				s.want = append(s.want, `"tools":[`)
 			case m.modern:
 				s.status, s.want = 400, append(s.want, `"code":-32602`)
+			case !strings.HasPrefix(cursor, `"`):
+				s.status, s.want = 400, append(s.want, `"code":-326`)
 			default:
 				s.want = append(s.want, `"code":-32602`)
 			}

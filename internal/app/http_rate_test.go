@@ -91,7 +91,7 @@ func TestEveryAuthenticatedAnswerCarriesTheRate(t *testing.T) {
 	there := []string{"X-RateLimit-Limit: 1000", "X-RateLimit-Remaining: 9"}
 	table := []scenario{
 		{name: "api", do: "POST /api/list_heaps", body: "{}", status: 200}, {name: "bad arguments by api", do: "POST /api/list_heaps", body: `{"x":1}`, status: 400}, {name: "nothing at api", do: "POST /api/nosuch", body: "{}", status: 404},
-		{name: "bad body by api", do: "POST /api/list_heaps", body: "{", status: 400},
+		{name: "GET of api", do: "GET /api/list_heaps", status: 405}, {name: "bad body by api", do: "POST /api/list_heaps", body: "{", status: 400},
 		{name: "not JSON", body: "{", status: 400}, {name: "not JSON-RPC", body: "{}", status: 400}, {name: "text", headers: []string{"Content-Type: text/plain"}, body: "x", status: 415},
 		{name: "unknown toolset", do: "POST /mcp?toolsets=nope", body: list, status: 400}, {name: "unknown version", headers: []string{"MCP-Protocol-Version: 1999-01-01"}, body: list, status: 400},
 		{name: "too large", body: padded(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_heaps","arguments":{},"x":"%s"}}`, 1<<20+1), status: 413},

@@ -88,6 +88,7 @@ var reaches = []reach{
 	{"create_personal_task", `{"name":"y","heap":"{x}"}`, "Personal", "Nowhere"},
 	{"create_project", `{"name":"y","heap":"{x}"}`, "Personal", "Nowhere"},
 	{"list_projects", `{"heap":"{x}"}`, "Personal", "Nowhere"},
+	{"list_projects", `{"cursor":"{x}"}`, "{mark}", "{nomark}"},
 	{"get_project_context", `{"project_id":"{x}"}`, "{project}", "{absent}"},
 	{"get_project_context", `{"project_name":"{x}"}`, "Garden", "Nowhere"},
 	{"update_project", `{"project_id":"{x}","name":"y"}`, "{project}", "{absent}"},
@@ -113,6 +114,7 @@ func TestForbiddenAndAbsentLookAlike(t *testing.T) {
 		}
 		apptest.Decode(t, a.Call(t, a.Person(t), "list_changes", `{"thing":"`+w.words["task"]+`"}`), &changes)
 		w.words["change"], w.words["request"], w.words["run"] = changes.Changes[0].ID, changes.Changes[0].Request, changes.Changes[0].Run
+		w.words["mark"], w.words["nomark"] = *op.Cursor(w.words["project"]), *op.Cursor(absent)
 		before := a.Call(t, a.Person(t), "list_tasks", `{"heap":"Personal","limit":200}`)
 		for _, m := range []manner{heroes, modern, {name: "api"}} {
 			for _, c := range reaches {

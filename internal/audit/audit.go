@@ -311,10 +311,10 @@ func countTokens(tx *db.Tx, uses []usage) error {
 // Purge deletes usage rows and batched events that are older than Keep, a bounded number at a time. Events that record a
 // change of rights stay.
 func Purge(ctx context.Context, d *db.DB) error {
-	before := d.Now() - Keep.Microseconds()
+	before := db.IDAt(d.Now() - Keep.Microseconds())
 	for _, q := range []string{
-		`DELETE FROM usage_log WHERE id IN (SELECT id FROM usage_log WHERE at < $1 LIMIT 5000)`,
-		`DELETE FROM audit_event WHERE id IN (SELECT id FROM audit_event WHERE at < $1 AND event IN ('authAttempt', 'toolInvoke', 'toolSuccess', 'toolFailure', 'rateLimitExceeded') LIMIT 5000)`,
+		`DELETE FROM usage_log WHERE id IN (SELECT id FROM usage_log WHERE id < $1 LIMIT 5000)`,
+		`DELETE FROM audit_event WHERE id IN (SELECT id FROM audit_event WHERE id < $1 AND event IN ('authAttempt', 'toolInvoke', 'toolSuccess', 'toolFailure', 'rateLimitExceeded') LIMIT 5000)`,
 	} {
 		for {
 			var n int64

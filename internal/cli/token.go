@@ -90,9 +90,9 @@ func (r *run) tokenCreateCommand() *cobra.Command {
 		texts[flag] = f.String(flag, "", help)
 	}
 	for flag, help := range map[string]string{
-		"areas":    "areas by commas: " + strings.Join(who.Areas, ",") + " (default all)",
-		"heaps":    "heaps by commas, ids or names (default all)",
-		"allow-ip": "addresses or ranges by commas that it may be used from (default all)",
+		"areas":    "only the areas in `LIST`, of " + strings.Join(who.Areas, ",") + " (default all)",
+		"heaps":    "only the heaps in `LIST`, ids or names by commas (default all)",
+		"allow-ip": "only from the addresses and ranges in `LIST` (default anywhere)",
 	} {
 		lists[flag] = f.StringArray(flag, nil, help)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -46,7 +47,7 @@ type Key struct {
 // Keys is the table.
 var Keys = []Key{
 	{Name: "CAIRN_LISTEN", Flag: "listen", Default: "127.0.0.1:3000", Help: "address and port to listen on", set: func(c *Config, v string) error {
-		if _, _, err := net.SplitHostPort(v); err != nil {
+		if _, port, err := net.SplitHostPort(v); err != nil || !validPort(port, 0) {
 			return fmt.Errorf("must be host:port, such as 127.0.0.1:3000")
 		}
 		c.Listen = v
@@ -54,14 +55,14 @@ var Keys = []Key{
 	}},
 	{Name: "CAIRN_DATA", Flag: "data", Default: "./cairn-data", Help: "data folder", set: text(func(c *Config) *string { return &c.Data })},
 	{Name: "CAIRN_DATABASE_URL", Flag: "database-url", Secret: true, Help: "postgres://... instead of SQLite in the data folder", set: func(c *Config, v string) error {
-		if v != "" && !strings.HasPrefix(v, "postgres://") && !strings.HasPrefix(v, "postgresql://") {
-			return fmt.Errorf("must begin with postgres:// (the value is not shown)")
+		if u, err := url.Parse(v); v != "" && (err != nil || u.Opaque != "" || u.Scheme != "postgres" && u.Scheme != "postgresql") {
+			return fmt.Errorf("must be an address that begins with postgres:// (the value is not shown)")
 		}
 		c.DatabaseURL = v
 		return nil
 	}},
 	{Name: "PUBLIC_URL", Others: []string{"SITE_URL"}, Flag: "public-url", Help: "how clients reach the server; http://<listen> by default", set: setPublicURL},
-	{Name: "CAIRN_HOSTS", Flag: "hosts", Help: "further host names the server answers to, by commas", set: list(func(c *Config) *[]string { return &c.Hosts }, nil)},
+	{Name: "CAIRN_HOSTS", Flag: "hosts", Help: "further host names the server answers to, by commas", set: list(func(c *Config) *[]string { return &c.Hosts }, checkHost)},
 	{Name: "CAIRN_CORS_ORIGINS", Flag: "cors-origins", Help: "further origins whose pages may call, by commas; the host may begin with *.", set: list(func(c *Config) *[]string { return &c.Origins }, checkOrigin)},
 	{Name: "CAIRN_TRUSTED_PROXIES", Flag: "trusted-proxies", Default: "127.0.0.0/8,::1/128", Help: "proxies whose X-Forwarded-For counts, as addresses or ranges", set: setProxies},
 	{Name: "CAIRN_TOOL_LIMITS", Flag: "tool-limits", Help: "calls per minute of a tool, such as list_tasks=30,search=10", set: setToolLimits},
@@ -74,9 +75,8 @@ var Keys = []Key{
 		if v == "" {
 			return nil
 		}
-		u, err := url.Parse(v)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return fmt.Errorf("must be an address such as https://cairn.example.org")
+		if _, err := webAddress(v); err != nil {
+			return err
 		}
 		c.Server = strings.TrimSuffix(strings.TrimSuffix(v, "/"), "/mcp")
 		return nil
@@ -200,9 +200,43 @@ func boolean(field func(*Config) *bool) func(*Config, string) error {
 	}
 }
 
+var hostName = regexp.MustCompile(`^(?i)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*\.?$`)
+
+func validHost(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil || hostName.MatchString(host)
+}
+
+func validPort(port string, least int) bool {
+	n, err := strconv.Atoi(port)
+	return err == nil && n >= least && n <= 65535
+}
+
+// webAddress reads an http or https address with a host that can be one.
+func webAddress(v string) (*url.URL, error) {
+	u, err := url.Parse(v)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || !validHost(u.Hostname()) || u.Port() != "" && !validPort(u.Port(), 1) {
+		return nil, fmt.Errorf("must be an address such as https://cairn.example.org")
+	}
+	return u, nil
+}
+
+func checkHost(v string) error {
+	host := v
+	if h, port, err := net.SplitHostPort(v); err == nil {
+		if host = h; !validPort(port, 1) {
+			host = ""
+		}
+	}
+	if !validHost(strings.Trim(host, "[]")) {
+		return fmt.Errorf("%q must be a host name such as cairn.example.org, with or without a port", v)
+	}
+	return nil
+}
+
 func checkOrigin(v string) error {
-	u, err := url.Parse(strings.Replace(v, "://*.", "://", 1))
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" {
+	u, err := webAddress(strings.Replace(v, "://*.", "://", 1))
+	if err != nil || u.Path != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.User != nil {
 		return fmt.Errorf("%q must be an origin such as https://app.example.org or https://*.example.org", v)
 	}
 	return nil
@@ -212,19 +246,23 @@ func setPublicURL(c *Config, v string) error {
 	if v == "" {
 		return nil
 	}
-	u, err := url.Parse(v)
+	u, err := webAddress(v)
 	switch {
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("must be an address such as https://cairn.example.org")
+	case err != nil:
+		return err
 	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
 		return fmt.Errorf("must have no user, query or fragment")
 	case strings.Trim(u.Path, "/") != "":
 		return fmt.Errorf("must have no path: Cairn answers at the root of its host")
 	}
-	c.PublicURL = &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}
-	if p := u.Port(); p == "443" && u.Scheme == "https" || p == "80" && u.Scheme == "http" {
-		c.PublicURL.Host = strings.ToLower(u.Hostname())
+	host, port := strings.ToLower(u.Hostname()), u.Port()
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
 	}
+	if port != "" && !(port == "443" && u.Scheme == "https" || port == "80" && u.Scheme == "http") {
+		host += ":" + port
+	}
+	c.PublicURL = &url.URL{Scheme: u.Scheme, Host: host}
 	return nil
 }
 

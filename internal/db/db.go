@@ -248,6 +248,16 @@ func NewID() string {
 	return id.String()
 }
 
+// IDAt gives the smallest id that can be made at a moment (microseconds since 1970 UTC): ids made before sort before it.
+func IDAt(micros int64) string {
+	var id uuid.UUID
+	ms := uint64(micros) / 1000
+	for i := range 6 {
+		id[i] = byte(ms >> (8 * (5 - i)))
+	}
+	return id.String()
+}
+
 // preparer is a connection or a pool that can prepare.
 type preparer interface {
 	PrepareContext(ctx context.Context, q string) (*sql.Stmt, error)

@@ -38,7 +38,8 @@ type listOut struct {
 	Note       string  `json:"note,omitempty"`
 }
 
-// descriptionCut is how much of a description a list shows, in characters.
+// descriptionCut is how much of a description a list shows, in characters. listColumns reads one more, to know whether it was
+// cut.
 const descriptionCut = 300
 
 // cut shortens s to n characters.
@@ -103,7 +104,7 @@ func (s *Service) listUpdated(ctx context.Context, page *op.Page, heaps []who.He
 	keys := db.Latest(heaps, func(h who.Heap) string {
 		return `SELECT id, updated_at FROM task WHERE heap = ` + args.Add(h.ID) + ` AND trashed_at IS NULL` + where + ` ` + end
 	}, strings.TrimPrefix(end, "ORDER BY "))
-	rows, err := s.db.Query(ctx, `SELECT `+columns+` FROM (`+keys+`) AS k JOIN task t ON t.id = k.id ORDER BY k.updated_at DESC, k.id DESC`, args...)
+	rows, err := s.db.Query(ctx, `SELECT `+listColumns+` FROM (`+keys+`) AS k JOIN task t ON t.id = k.id ORDER BY k.updated_at DESC, k.id DESC`, args...)
 	if err != nil {
 		return out, err
 	}
@@ -122,7 +123,7 @@ func (s *Service) listUpdated(ctx context.Context, page *op.Page, heaps []who.He
 func each(rows *sql.Rows, f func(*row) bool) error {
 	defer rows.Close()
 	var r row
-	dest := r.dest()
+	dest := r.listDest()
 	for rows.Next() {
 		r = row{}
 		if err := rows.Scan(dest...); err != nil {
@@ -226,7 +227,7 @@ func (s *Service) byID(ctx context.Context, hits []search.Hit, where string, arg
 	for i := range ids {
 		ids[i] = hits[min(i, len(hits)-1)].Thing
 	}
-	rows, err := s.db.Query(ctx, `SELECT `+columns+` FROM task t WHERE id IN `+args.List(ids)+` AND trashed_at IS NULL`+where, args...)
+	rows, err := s.db.Query(ctx, `SELECT `+listColumns+` FROM task t WHERE id IN `+args.List(ids)+` AND trashed_at IS NULL`+where, args...)
 	if err != nil {
 		return nil, err
 	}

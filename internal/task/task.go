@@ -91,6 +91,13 @@ func (r *row) dest() []any {
 		&r.ExternalRef, &r.CompletionDate, &r.Effort, &r.CompletedAt, &r.TrashedAt, &r.Starred, &r.CreatedAt, &r.UpdatedAt}
 }
 
+// listColumns are what lists show: every column that is read costs.
+const listColumns = `t.id, t.heap, t.name, t.project, substr(t.description, 1, 301), t.source_url, t.start_date, t.due_date, t.focused_date, t.external_ref, t.completion_date, t.starred, t.created_at, t.updated_at`
+
+func (r *row) listDest() []any {
+	return []any{&r.ID, &r.Heap, &r.Name, &r.Project, &r.Description, &r.SourceURL, &r.StartDate, &r.DueDate, &r.FocusedDate, &r.ExternalRef, &r.CompletionDate, &r.Starred, &r.CreatedAt, &r.UpdatedAt}
+}
+
 func (r *row) state() string {
 	if r.TrashedAt != nil {
 		return change.Trashed
@@ -149,7 +156,7 @@ type Whole struct {
 
 func (r *row) task(c *who.Caller) Task {
 	h, _ := c.ByID(r.Heap)
-	return Task{ID: r.ID, Text: r.Name, Description: r.Description, SourceURL: r.SourceURL, Category: category(h.Kind), Completed: r.CompletedAt != nil,
+	return Task{ID: r.ID, Text: r.Name, Description: r.Description, SourceURL: r.SourceURL, Category: category(h.Kind), Completed: r.CompletionDate != nil,
 		CompletionDate: r.CompletionDate, StartDate: r.StartDate, DueDate: r.DueDate, FocusedDate: r.FocusedDate, Starred: r.Starred == 1,
 		ExternalRef: r.ExternalRef, ProjectID: r.Project, CreatedAt: op.Stamp(r.CreatedAt), UpdatedAt: op.Stamp(r.UpdatedAt)}
 }
