@@ -2,4 +2,5 @@
 
 package main
 
+// raceEnabled tells whether these tests run under the race detector.
 const raceEnabled = false

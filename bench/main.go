@@ -92,9 +92,9 @@ type sizes struct {
 
 var (
 	fullSizes = sizes{rounds: 7, besideReqs: 4000, tasks: 10_000, growRounds: 5, grow: []int{1000, 10_000, 100_000}, growReqs: 2000,
-		searches: 1000, colds: 3, writeFor: 3 * time.Second, writeRuns: 3, kills: 8, starts: 11, idle: 10 * time.Second}
+		searches: 1000, colds: 3, writeFor: 3 * time.Second, writeRuns: 3, kills: 8, starts: 9, idle: 2 * time.Second}
 	quickSizes = sizes{rounds: 2, besideReqs: 400, tasks: 1000, growRounds: 2, grow: []int{200, 2000}, growReqs: 200,
-		searches: 100, colds: 1, writeFor: 400 * time.Millisecond, writeRuns: 1, kills: 2, starts: 3, idle: 2 * time.Second}
+		searches: 100, colds: 1, writeFor: 400 * time.Millisecond, writeRuns: 1, kills: 2, starts: 2, idle: time.Second}
 )
 
 type section struct {

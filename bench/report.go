@@ -64,7 +64,7 @@ func (r *report) markdown() string {
 	}
 	fmt.Fprintf(&b, "Made by `make bench` on %s, in %v. %d cores, %s, %.1f GiB of memory, Linux %s, Go %s, go-sdk %s, data on %s. Load of the machine at the start: %s.\n\n",
 		r.start.UTC().Format(time.DateOnly), r.took.Round(time.Second), m.cores, m.cpu, float64(m.memory)/(1<<30), m.kernel, m.goVersion, m.sdk, m.fs, m.load)
-	t := table{title: "Targets", head: []string{"", "target", "measured", ""}}
+	t := table{title: "Targets", head: []string{"figure", "target", "measured", "verdict"}}
 	for _, want := range r.targets {
 		sign := "<= "
 		if want.least {

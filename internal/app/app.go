@@ -81,9 +81,8 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 		_ = d.Close()
 		return nil, err
 	}
-	public := strings.TrimSuffix(c.PublicURL.String(), "/")
 	engine := search.New(d, indexBytes)
-	tasks := task.New(d, engine, public)
+	tasks := task.New(d, engine, c.PublicURL)
 	changes := change.NewService(d, slices.Concat(tasks.Kinds(), a.Accounts.Kinds())...)
 	finder := search.NewService(engine, tasks.Sources()...)
 	a.Recorder = audit.NewRecorder(d, o.Log, c.UsageLogs, a.registry)
@@ -179,19 +178,22 @@ func (a *App) health(ctx context.Context) any {
 		"metrics":    map[string]uint64{"requests": requests, "errors": failed, "tools": tools}}
 }
 
-// ballast keeps Go's collector calm while the live heap is small. It is never touched, so it isn't resident.
-const ballastBytes = 32 << 20
+// ballast keeps Go's collector calm while the live heap is small. It is never touched, so it isn't resident: made before
+// anything else, since memory that Go has used before would be zeroed, and so touched, first.
+var ballast = make([]byte, 32<<20)
 
 // graceful is how long calls in flight may take to finish when the server stops.
 const graceful = 30 * time.Second
 
 // Serve listens until ctx ends, then lets the calls in flight finish. ready hears the address once the server listens.
 func (a *App) Serve(ctx context.Context, ready func(address string)) error {
-	ballast := make([]byte, ballastBytes)
 	defer runtime.KeepAlive(ballast)
 	l, err := net.Listen("tcp", a.Config.Listen)
 	if err != nil {
 		return fmt.Errorf("can't listen on %s: %w", a.Config.Listen, err)
+	}
+	if !a.Config.Given("PUBLIC_URL") {
+		a.Config.PublicURL.Host = publicHost(l.Addr(), a.Config.Hosts)
 	}
 	server := &http.Server{Handler: a.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug)}
@@ -219,6 +221,19 @@ func (a *App) Serve(ctx context.Context, ready func(address string)) error {
 		return err
 	}
 	return nil
+}
+
+// publicHost names the server where nobody did: by the address it listens on, or by a name it was given where that address
+// is every address.
+func publicHost(a net.Addr, names []string) string {
+	host, port, err := net.SplitHostPort(a.String())
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() || len(names) == 0 {
+		return a.String()
+	}
+	if _, _, err := net.SplitHostPort(names[0]); err == nil {
+		return names[0]
+	}
+	return net.JoinHostPort(strings.Trim(names[0], "[]"), port)
 }
 
 // tidy deletes what is kept for a time only, once an hour.

@@ -13,7 +13,7 @@ func TestHostIsChecked(t *testing.T) {
 		return scenario{name: host, as: "rw", headers: []string{"Host: " + host}, body: list, status: 200}
 	}
 	denied := func(host string) scenario {
-		return scenario{name: host, as: "rw", headers: []string{"Host: " + host}, body: list, status: 403, want: []string{"denied"}, header: []string{"-WWW-Authenticate", "-Access-Control-Allow-Origin"}, not: []string{`"tools"`}}
+		return scenario{name: host, as: "rw", headers: []string{"Host: " + host}, body: list, status: 403, want: []string{`"name":"DENIED"`, `"code":-32001`}, header: []string{"-WWW-Authenticate", "-Access-Control-Allow-Origin"}, not: []string{`"tools"`}}
 	}
 	table := []scenario{
 		fine("cairn.example.org"), fine("CAIRN.example.org"), fine("cairn.example.org:443"), fine("cairn.lan"), fine("Cairn.Lan:3000"), fine("10.0.0.5:3000"), fine("other.example:8443"),

@@ -62,12 +62,16 @@ func lockServer(c *config.Config) (release func(), err error) {
 	if c.DatabaseURL != "" { // replicas share PostgreSQL
 		return func() {}, nil
 	}
-	return db.LockServer(c.Data)
+	release, err = db.LockServer(c.Data)
+	if err != nil {
+		return nil, notOpened(c, err)
+	}
+	return release, nil
 }
 
 // Operations gives all operations without data behind them: they can be described, not called.
 func Operations() []*op.Op {
-	tasks, accounts := task.New(nil, nil, ""), account.New(nil, 0)
+	tasks, accounts := task.New(nil, nil, nil), account.New(nil, 0)
 	return op.NewRunner(slog.New(slog.DiscardHandler), slices.Concat(accounts.Ops(), search.NewService(nil).Ops(), tasks.Ops(), change.NewService(nil).Ops())...).Ops()
 }
 

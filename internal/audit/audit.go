@@ -220,8 +220,9 @@ func (r *Recorder) flush() {
 	}
 }
 
-// rowsPerInsert rows go into one statement; the rest go one by one, so that there are two texts, not hundreds.
-const rowsPerInsert = 25
+// rowsPerInsert rows go into one statement; the rest go one by one, so that there are two texts, not hundreds. More would
+// cost more: SQLite looks each $n up among all of a statement's.
+const rowsPerInsert = 8
 
 func insert(tx *db.Tx, table, columns string, width int, rows [][]any) error {
 	for len(rows) > 0 {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -196,10 +197,13 @@ func (s *screen) fields(all []member, indent int) {
 	}
 }
 
-// spare are the columns that go first where a terminal is too narrow for all, most dispensable first. The rest of them are
-// in the JSON.
-var spare = []string{"before", "after", "heap", "request", "on_behalf", "actor", "thing", "project_id", "run", "average_ms", "account", "effect", "kind", "created_at",
-	"source_url", "description", "completion_date", "op", "focused_date", "start_date", "work_notes", "via", "updated_at", "undoes", "change_id", "url"}
+// Columns that go where a terminal is too narrow for all, most dispensable first: the dispensable ones before any text is
+// cut, the lesser ones only where cutting isn't enough. The rest of them are in the JSON.
+var (
+	dispensable = []string{"before", "after", "heap", "request", "on_behalf", "actor", "thing", "project_id", "average_ms", "account", "effect", "kind", "created_at",
+		"source_url", "description", "completion_date", "op", "focused_date", "start_date", "work_notes"}
+	lesser = []string{"via", "run", "updated_at", "undoes", "change_id", "url"}
+)
 
 // list prints objects as a table, without the columns that are empty in all rows, and tells whether there was room for all
 // the others. What a thing is called comes first and its id last: a person reads the rest.
@@ -228,19 +232,23 @@ func (s *screen) list(list []json.RawMessage) (all bool) {
 	}
 	names = slices.DeleteFunc(names, func(n string) bool { return !filled[n] })
 	slices.SortStableFunc(names, func(a, b string) int { return rank(a) - rank(b) })
-	total := func() int {
+	total := func(most int) int {
 		n := 2 * (len(names) - 1)
 		for _, name := range names {
-			n += s.widest(name, rows)
+			n += min(most, s.widest(name, rows))
 		}
 		return n
 	}
-	for _, name := range spare {
-		if i := slices.Index(names, name); i >= 0 && total() > s.width && len(names) > 2 {
-			names, all = slices.Delete(names, i, i+1), false
+	drop := func(spare []string, most int) {
+		for _, name := range spare {
+			if i := slices.Index(names, name); i >= 0 && total(most) > s.width && len(names) > 2 {
+				names, all = slices.Delete(names, i, i+1), false
+			}
 		}
 	}
-	s.squeeze(names, rows, total)
+	drop(dispensable, math.MaxInt)
+	drop(lesser, enoughText)
+	s.squeeze(names, rows, func() int { return total(math.MaxInt) })
 	s.table(names, rows)
 	return all
 }
@@ -266,8 +274,11 @@ func (s *screen) widest(name string, rows []map[string]string) int {
 	return n
 }
 
-// leastText is how far a column of text may be cut.
-const leastText = 16
+// Columns of text may be cut to leastText; to enoughText they are before another column goes. An id has 36.
+const (
+	leastText  = 16
+	enoughText = 36
+)
 
 // squeeze cuts the widest texts until the table fits, or can't.
 func (s *screen) squeeze(names []string, rows []map[string]string, total func() int) {

@@ -114,7 +114,8 @@ func (d *DB) openSQLite(ctx context.Context, dir string) error {
 	file := "file:" + (&url.URL{Path: filepath.ToSlash(filepath.Join(dir, FileName))}).EscapedPath() +
 		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&_pragma=cache_size(-2000)"
 	var err error
-	if d.write, err = sql.Open("sqlite", file+"&_txlock=immediate"); err != nil {
+	// temp_store: what a savepoint needs to be taken back stays in memory; else each one opens and writes a file.
+	if d.write, err = sql.Open("sqlite", file+"&_txlock=immediate&_pragma=temp_store(2)"); err != nil {
 		return err
 	}
 	d.write.SetMaxOpenConns(1)

@@ -75,19 +75,11 @@ func (w *writer) loop() {
 		case <-w.d.stop:
 			return
 		}
-	fill:
-		for len(batch) < maxBatch {
-			select {
-			case p := <-w.d.queue:
-				batch = append(batch, p)
-			default:
-				break fill
-			}
-		}
-		if !w.together(batch) { // the shared transaction was lost: each write on its own
+		batch, kept := w.share(w.more(batch), true)
+		if !kept { // the shared transaction was lost: each write on its own
 			for _, p := range batch {
 				p.err, p.panicked = nil, nil
-				w.together([]*pending{p})
+				w.share([]*pending{p}, false)
 			}
 		}
 		for _, p := range batch {
@@ -96,15 +88,27 @@ func (w *writer) loop() {
 	}
 }
 
-// together runs a batch in one transaction and sets each write's fate. False means that nothing of it was kept and that
-// the writes are worth trying one by one.
-func (w *writer) together(batch []*pending) bool {
-	alone := len(batch) == 1 // a batch of one needs no savepoint
+// more adds the writes that wait right now.
+func (w *writer) more(batch []*pending) []*pending {
+	for len(batch) < maxBatch {
+		select {
+		case p := <-w.d.queue:
+			batch = append(batch, p)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// share runs a batch in one transaction and sets each write's fate; with join, writes that come meanwhile go along. It gives
+// all that took part. kept is false where nothing was kept and the writes are worth trying one by one.
+func (w *writer) share(batch []*pending, join bool) (all []*pending, kept bool) {
 	if err := w.begin(); err != nil {
 		for _, p := range batch {
 			p.err = err
 		}
-		return true
+		return batch, true
 	}
 	open := true
 	defer func() {
@@ -113,48 +117,54 @@ func (w *writer) together(batch []*pending) bool {
 		}
 	}()
 	good := int64(0)
-	for _, p := range batch {
-		if p.err = p.ctx.Err(); p.err != nil {
-			continue
-		}
-		if !alone {
-			if err := w.exec(`SAVEPOINT w`); err != nil {
-				return false
-			}
-		}
-		w.run(p)
-		failed := p.err != nil || p.panicked != nil
-		if alone {
-			if failed {
-				return true
-			}
+	for i := 0; i < len(batch); i++ {
+		first := len(batch) == 1 // it needs no savepoint: should it fail, the whole transaction goes
+		ok, lost := w.step(batch[i], !first)
+		switch {
+		case lost:
+			return batch, false
+		case ok:
 			good++
-			continue
+		case first && batch[i].ctx.Err() == nil:
+			return batch, true
 		}
-		if failed {
-			if err := w.exec(`ROLLBACK TO w`); err != nil {
-				return false
-			}
-		} else {
-			good++
-		}
-		if err := w.exec(`RELEASE w`); err != nil {
-			return false
+		if join && i == len(batch)-1 {
+			batch = w.more(batch)
 		}
 	}
 	if good == 0 {
-		return true
+		return batch, true
 	}
 	if err := w.exec(`COMMIT`); err != nil {
-		if alone {
+		if len(batch) == 1 {
 			batch[0].err = fmt.Errorf("commit: %w", err)
+			return batch, true
 		}
-		return alone
+		return batch, false
 	}
 	open = false
 	w.d.writes.Add(good)
 	w.d.commits.Add(1)
-	return true
+	return batch, true
+}
+
+// step runs one write, behind a savepoint or not. lost means that the transaction is of no use any more.
+func (w *writer) step(p *pending, savepoint bool) (ok, lost bool) {
+	if p.err = p.ctx.Err(); p.err != nil {
+		return false, false
+	}
+	if savepoint && w.exec(`SAVEPOINT w`) != nil {
+		return false, true
+	}
+	w.run(p)
+	ok = p.err == nil && p.panicked == nil
+	if !savepoint {
+		return ok, false
+	}
+	if !ok && w.exec(`ROLLBACK TO w`) != nil {
+		return false, true
+	}
+	return ok, w.exec(`RELEASE w`) != nil
 }
 
 // begin takes the write lock and, where another process has written since, moves the clock past its newest write.

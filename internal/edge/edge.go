@@ -51,6 +51,8 @@ type Edge struct {
 	Limiter     *audit.Limiter
 	Recorder    *audit.Recorder
 	Log         *slog.Logger
+	// Word puts a refusal of Wrap's into the form of the surface that the path belongs to.
+	Word func(w http.ResponseWriter, r *http.Request, err error)
 }
 
 type infoKey struct{}
@@ -98,7 +100,7 @@ func (e *Edge) Wrap(h http.Handler) http.Handler {
 		}()
 		if !slices.Contains(public, r.URL.Path) {
 			if err := e.checkHost(r); err != nil {
-				Fail(rec, err)
+				e.Word(rec, r, err)
 				return
 			}
 		}

@@ -84,6 +84,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q.one(body)
 }
 
+// Refuse answers a request that never got as far as being read.
+func (h *Handler) Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	q := &request{h: h, w: w, r: r, alias: strings.HasPrefix(r.URL.Path, Alias)}
+	q.fail(nil, q.dialect(nil), err)
+}
+
 // other answers what isn't a POST.
 func (q *request) other() {
 	var err error
@@ -258,8 +264,8 @@ func (q *request) call(ctx context.Context, m *message, d dialect) ([]byte, erro
 		body, _ := rawjson.Marshal(f.Body())
 		res = op.Result{JSON: body}
 	}
-	size := 300 + len(res.JSON)
-	for _, s := range texts(res) {
+	size := 300 + 2*len(res.JSON) + len(res.JSON)/4
+	for _, s := range res.Texts {
 		size += len(s) + len(s)/4
 	}
 	out := begin(m.ID, d, q.h.tools.info, size)
@@ -475,7 +481,11 @@ func (w *rewriter) finish() {
 	if w.text == nil {
 		return
 	}
-	f := fault.New(fault.InvalidRequest, "%s", strings.TrimSpace(w.text.String()))
+	why := strings.TrimSpace(w.text.String())
+	if strings.Contains(why, "malformed payload") { // goes on in Go's words
+		why = "the body can't be read as a request of MCP: it is nested too deep, or a member has a wrong type"
+	}
+	f := fault.New(fault.InvalidRequest, "%s", why)
 	if f.Status = w.status; strings.Contains(f.Message, "JSON RPC not handled") {
 		f = fault.New(fault.UnknownMethod, "there is no method %q", w.m.Method)
 	}

@@ -6,6 +6,9 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
+
+	"pgregory.net/rapid"
 
 	"cairn/internal/fault"
 	"cairn/internal/who"
@@ -137,4 +140,13 @@ func TestDateOnlyDueShiftsADay(t *testing.T) {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
+}
+
+func TestStampIsRFC3339WithMilliseconds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		micros := rapid.Int64Range(-62135596800000000, 253402300799999999).Draw(t, "micros") // years 1 to 9999
+		if got, want := Stamp(micros), time.UnixMicro(micros).UTC().Format("2006-01-02T15:04:05.000Z"); got != want {
+			t.Fatalf("%d: %s, want %s", micros, got, want)
+		}
+	})
 }

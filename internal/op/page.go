@@ -71,7 +71,21 @@ func BadCursor() error {
 
 // Stamp writes microseconds since 1970 as RFC 3339 with milliseconds and Z.
 func Stamp(micros int64) string {
-	return time.UnixMicro(micros).UTC().Format("2006-01-02T15:04:05.000Z")
+	t := time.UnixMicro(micros).UTC()
+	year, month, day := t.Date()
+	if year < 0 || year > 9999 {
+		return t.Format("2006-01-02T15:04:05.000Z")
+	}
+	hour, minute, second := t.Clock()
+	ms := t.Nanosecond() / 1e6
+	b := []byte("0000-00-00T00:00:00.000Z") // by hand: lists write many of these
+	for _, f := range [...]struct{ at, width, v int }{{0, 4, year}, {5, 2, int(month)}, {8, 2, day}, {11, 2, hour}, {14, 2, minute}, {17, 2, second}, {20, 3, ms}} {
+		for i := f.at + f.width - 1; f.v > 0; i-- {
+			b[i] = byte('0' + f.v%10)
+			f.v /= 10
+		}
+	}
+	return string(b)
 }
 
 // Since reads the start of a time range: RFC 3339, or a date, which begins at midnight in zone. Microseconds since 1970.

@@ -22,8 +22,8 @@ type Page struct {
 // Source is how a kind of thing is shown. The feature that owns the things gives it.
 type Source struct {
 	Kind, Area string
-	// Card gives a thing's line; ok is false where the caller may not see it or it is gone.
-	Card func(ctx context.Context, id string) (c Card, ok bool, err error)
+	// Cards gives the lines of things by their ids, leaving out what the caller may not see and what is gone.
+	Cards func(ctx context.Context, ids []string) (map[string]Card, error)
 	// Page gives a thing whole.
 	Page func(ctx context.Context, id string) (p Page, ok bool, err error)
 }
@@ -97,16 +97,32 @@ func (s *Service) search(ctx context.Context, in searchIn) (searchOut, error) {
 		return out, err
 	}
 	out.Note = found.Note
+	cards, err := s.cards(ctx, by, found.Hits)
+	if err != nil {
+		return out, err
+	}
 	for _, h := range found.Hits {
-		card, ok, err := by[h.Kind].Card(ctx, h.Thing)
-		if err != nil {
-			return out, err
-		}
-		if ok {
+		if card, ok := cards[h.Kind][h.Thing]; ok {
 			out.Results = append(out.Results, result{card.ID, card.Title, card.URL})
 		}
 	}
 	return out, nil
+}
+
+// cards reads the lines of all hits, a kind at a time.
+func (s *Service) cards(ctx context.Context, by map[string]Source, hits []Hit) (map[string]map[string]Card, error) {
+	ids := map[string][]string{}
+	for _, h := range hits {
+		ids[h.Kind] = append(ids[h.Kind], h.Thing)
+	}
+	cards := map[string]map[string]Card{}
+	for kind, list := range ids {
+		var err error
+		if cards[kind], err = by[kind].Cards(ctx, list); err != nil {
+			return nil, err
+		}
+	}
+	return cards, nil
 }
 
 type fetchIn struct {

@@ -99,7 +99,7 @@ func (s *Service) list(ctx context.Context, in listIn) (listOut, error) {
 
 // listUpdated reads a page newest-updated first: the keys heap by heap along their index, then the rows of the page alone.
 func (s *Service) listUpdated(ctx context.Context, page *op.Page, heaps []who.Heap, where string, args db.Args) (listOut, error) {
-	c, out := who.From(ctx), listOut{Tasks: []Task{}}
+	c, out := who.From(ctx), listOut{Tasks: make([]Task, 0, page.Limit)}
 	end := `ORDER BY updated_at DESC, id DESC LIMIT ` + strconv.Itoa(page.Limit+1)
 	keys := db.Latest(heaps, func(h who.Heap) string {
 		return `SELECT id, updated_at FROM task WHERE heap = ` + args.Add(h.ID) + ` AND trashed_at IS NULL` + where + ` ` + end
@@ -223,11 +223,11 @@ func (s *Service) listFound(ctx context.Context, in listIn, heaps []who.Heap, wh
 // byID reads those of the found tasks that pass the filters.
 func (s *Service) byID(ctx context.Context, hits []search.Hit, where string, args db.Args) (map[string]*row, error) {
 	args = slices.Clone(args)
-	ids := make([]string, chunk) // always as many placeholders, so that the statement's text is one
-	for i := range ids {
-		ids[i] = hits[min(i, len(hits)-1)].Thing
+	ids := make([]string, len(hits))
+	for i, h := range hits {
+		ids[i] = h.Thing
 	}
-	rows, err := s.db.Query(ctx, `SELECT `+listColumns+` FROM task t WHERE id IN `+args.List(ids)+` AND trashed_at IS NULL`+where, args...)
+	rows, err := s.db.Query(ctx, `SELECT `+listColumns+` FROM task t WHERE id IN `+args.List(padded(ids))+` AND trashed_at IS NULL`+where, args...)
 	if err != nil {
 		return nil, err
 	}

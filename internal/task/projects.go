@@ -85,7 +85,9 @@ func (s *Service) listProjects(ctx context.Context, in listProjectsIn) (projects
 	}
 	if key != nil {
 		last := projectName{id: key[0]}
-		if err := s.db.One(ctx, `SELECT name_folded FROM project WHERE id = $1`, []any{last.id}, &last.folded); err != nil {
+		args := db.Args{}
+		q := `SELECT name_folded FROM project WHERE id = ` + args.Add(last.id) + ` AND heap IN ` + args.List(heapIDs(heaps))
+		if err := s.db.One(ctx, q, args, &last.folded); err != nil {
 			if db.IsNone(err) {
 				err = op.BadCursor()
 			}

@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"cairn/internal/db"
@@ -13,17 +14,52 @@ import (
 // Sources are the kinds of thing that search and fetch show.
 func (s *Service) Sources() []search.Source {
 	return []search.Source{
-		{Kind: kindTask, Area: area, Card: s.taskCard, Page: s.taskPage},
-		{Kind: kindProject, Area: area, Card: s.projectCard, Page: s.projectPage},
+		{Kind: kindTask, Area: area, Cards: s.cards("task", "tasks"), Page: s.taskPage},
+		{Kind: kindProject, Area: area, Cards: s.cards("project", "projects"), Page: s.projectPage},
 	}
 }
 
-func (s *Service) taskCard(ctx context.Context, id string) (search.Card, bool, error) {
-	t, ok, err := s.visibleTask(ctx, id)
-	if !ok {
-		return search.Card{}, false, err
+// cards reads the lines of tasks or projects, whose links begin with path.
+func (s *Service) cards(table, path string) func(ctx context.Context, ids []string) (map[string]search.Card, error) {
+	return func(ctx context.Context, ids []string) (map[string]search.Card, error) {
+		c, cards := who.From(ctx), map[string]search.Card{}
+		for part := range slices.Chunk(ids, chunk) {
+			args := db.Args{}
+			rows, err := s.db.Query(ctx, `SELECT id, heap, name FROM `+table+` WHERE trashed_at IS NULL AND id IN `+args.List(padded(part)), args...)
+			if err != nil {
+				return nil, err
+			}
+			for rows.Next() {
+				var id, heap, name string
+				if err := rows.Scan(&id, &heap, &name); err != nil {
+					_ = rows.Close()
+					return nil, err
+				}
+				if _, granted := c.ByID(heap); granted {
+					cards[id] = search.Card{ID: id, Title: name, URL: s.url.JoinPath(path, id).String()}
+				}
+			}
+			err = rows.Err()
+			_ = rows.Close()
+			if err != nil {
+				return nil, err
+			}
+		}
+		return cards, nil
 	}
-	return search.Card{ID: t.ID, Title: t.Name, URL: s.url + "/tasks/" + t.ID}, true, nil
+}
+
+// padded repeats the last id up to one of two lengths, so that the statements' texts are two, not a hundred.
+func padded(ids []string) []string {
+	n := 20
+	if len(ids) > n {
+		n = chunk
+	}
+	out := make([]string, n)
+	for i := range out {
+		out[i] = ids[min(i, len(ids)-1)]
+	}
+	return out
 }
 
 func (s *Service) visibleTask(ctx context.Context, id string) (*row, bool, error) {
@@ -48,7 +84,7 @@ func (s *Service) taskPage(ctx context.Context, id string) (search.Page, bool, e
 		}
 	}
 	whole := t.whole(who.From(ctx))
-	return search.Page{Card: search.Card{ID: t.ID, Title: t.Name, URL: s.url + "/tasks/" + t.ID}, Text: strings.Join(parts, "\n\n"),
+	return search.Page{Card: search.Card{ID: t.ID, Title: t.Name, URL: s.url.JoinPath("tasks", t.ID).String()}, Text: strings.Join(parts, "\n\n"),
 		Metadata: map[string]any{"kind": kindTask, "category": whole.Category, "completed": whole.Completed, "due_date": t.DueDate, "source_url": t.SourceURL, "project_id": t.Project, "updated_at": whole.UpdatedAt}}, true, nil
 }
 
@@ -60,14 +96,6 @@ func (s *Service) visibleProject(ctx context.Context, id string) (*project, bool
 	}
 	_, granted := who.From(ctx).ByID(p.Heap)
 	return p, err == nil && granted, err
-}
-
-func (s *Service) projectCard(ctx context.Context, id string) (search.Card, bool, error) {
-	p, ok, err := s.visibleProject(ctx, id)
-	if !ok {
-		return search.Card{}, false, err
-	}
-	return search.Card{ID: p.ID, Title: p.Name, URL: s.url + "/projects/" + p.ID}, true, nil
 }
 
 func (s *Service) projectPage(ctx context.Context, id string) (search.Page, bool, error) {
@@ -86,6 +114,6 @@ func (s *Service) projectPage(ctx context.Context, id string) (search.Page, bool
 	for _, e := range entries {
 		parts = append(parts, e.CreatedAt[:10]+"\n"+e.Content)
 	}
-	return search.Page{Card: search.Card{ID: p.ID, Title: p.Name, URL: s.url + "/projects/" + p.ID}, Text: strings.Join(parts, "\n\n"),
+	return search.Page{Card: search.Card{ID: p.ID, Title: p.Name, URL: s.url.JoinPath("projects", p.ID).String()}, Text: strings.Join(parts, "\n\n"),
 		Metadata: map[string]any{"kind": kindProject, "archived": p.ArchivedAt != nil, "updated_at": op.Stamp(p.UpdatedAt)}}, true, nil
 }

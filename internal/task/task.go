@@ -5,6 +5,7 @@ package task
 import (
 	"context"
 	"encoding/json"
+	"net/url"
 	"time"
 
 	"cairn/internal/change"
@@ -33,11 +34,11 @@ type finder interface {
 type Service struct {
 	db   *db.DB
 	find finder
-	url  string // PUBLIC_URL, for links to things
+	url  *url.URL // PUBLIC_URL, for links to things
 }
 
-// New makes the service. publicURL has no slash at its end.
-func New(d *db.DB, find finder, publicURL string) *Service {
+// New makes the service.
+func New(d *db.DB, find finder, publicURL *url.URL) *Service {
 	return &Service{db: d, find: find, url: publicURL}
 }
 

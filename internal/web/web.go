@@ -16,11 +16,17 @@ import (
 	"cairn/internal/who"
 )
 
+// MCP is the handler of the MCP paths, which words its own refusals.
+type MCP interface {
+	http.Handler
+	Refuse(w http.ResponseWriter, r *http.Request, err error)
+}
+
 // Server is what the routes need.
 type Server struct {
 	Runner  *op.Runner
 	Edge    *edge.Edge
-	MCP     http.Handler
+	MCP     MCP
 	Metrics http.Handler
 	Ready   func(ctx context.Context) error
 	Stop    <-chan struct{} // closed when the server is about to stop: /readyz says no from then on
@@ -42,6 +48,13 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		edge.Fail(w, fault.New(fault.NotFound, "there is nothing at %s", r.URL.Path))
 	})
+	s.Edge.Word = func(w http.ResponseWriter, r *http.Request, err error) {
+		if strings.HasPrefix(r.URL.Path, "/mcp") || strings.HasPrefix(r.URL.Path, "/functions/v1/") {
+			s.MCP.Refuse(w, r, err)
+			return
+		}
+		edge.Fail(w, err)
+	}
 	return s.Edge.Wrap(mux)
 }
 
@@ -101,6 +114,9 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "POST, OPTIONS")
 		f := fault.New(fault.InvalidRequest, "%s is not served here: send the arguments by POST", r.Method)
 		f.Status = http.StatusMethodNotAllowed
+		if c != nil {
+			_ = s.Edge.Uncounted(r.Context(), w.Header(), c) // the refusal itself matters more
+		}
 		s.fail(w, f)
 		return
 	}
