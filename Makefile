@@ -10,7 +10,7 @@ build:
 	$(GO) build -o bin/cairn .
 
 run: build
-	./bin/cairn serve
+	./bin/cairn serve --print-token
 
 # All checks: gofmt, vet, Go tests with the race detector on SQLite and PostgreSQL, real clients, MCP conformance.
 test:
@@ -27,11 +27,9 @@ e2e: build
 bench:
 	$(GO) run ./bench
 
-# Written aside first, so that a build that fails doesn't empty the file.
+# docs/tools.md and the snapshots in testdata/tools, both made from the operations.
 docs:
-	mkdir -p bin
-	$(GO) run . tools --markdown > bin/tools.md
-	mv bin/tools.md docs/tools.md
+	UPDATE=1 $(GO) test ./internal/app -run NotStale -count=1
 
 # Every fuzz test in turn, FUZZTIME each.
 fuzz:
