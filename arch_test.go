@@ -31,7 +31,7 @@ var may = map[string][]string{
 	"mcp":       {"edge", "fault", "op", "rawjson", "who"},
 	"web":       {"edge", "fault", "op", "rawjson", "who"},
 	"cli":       {"config", "fault", "mcp", "op", "rawjson", "who"},
-	"app":       {"account", "audit", "change", "cli", "config", "db", "edge", "mcp", "op", "search", "task", "web", "who"},
+	"app":       {"account", "audit", "change", "cli", "config", "db", "edge", "fault", "mcp", "op", "search", "task", "web", "who"},
 	"apptest":   {"app", "config", "db/dbtest", "fault", "op", "who"},
 }
 

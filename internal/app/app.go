@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -25,6 +26,7 @@ import (
 	"cairn/internal/config"
 	"cairn/internal/db"
 	"cairn/internal/edge"
+	"cairn/internal/fault"
 	"cairn/internal/mcp"
 	"cairn/internal/op"
 	"cairn/internal/search"
@@ -110,7 +112,11 @@ func notOpened(c *config.Config, err error) error {
 	if c.DatabaseURL != "" {
 		key = "CAIRN_DATABASE_URL"
 	}
-	return fmt.Errorf("%s: %s", key, strings.Join(strings.Fields(err.Error()), " "))
+	line := strings.Join(strings.Fields(err.Error()), " ")
+	if fault.Is(err, fault.Unavailable) {
+		return fault.New(fault.Unavailable, "%s: %s", key, line)
+	}
+	return fmt.Errorf("%s: %s", key, line)
 }
 
 // Close writes what waits and closes the data.
@@ -190,7 +196,10 @@ func (a *App) Serve(ctx context.Context, ready func(address string)) error {
 	defer runtime.KeepAlive(ballast)
 	l, err := net.Listen("tcp", a.Config.Listen)
 	if err != nil {
-		return fmt.Errorf("can't listen on %s: %w", a.Config.Listen, err)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return fmt.Errorf("something else listens on %s: give another address with --listen", a.Config.Listen)
+		}
+		return fmt.Errorf("CAIRN_LISTEN: %w", err)
 	}
 	if !a.Config.Given("PUBLIC_URL") {
 		a.Config.PublicURL.Host = publicHost(l.Addr(), a.Config.Hosts)

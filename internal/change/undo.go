@@ -127,7 +127,7 @@ func (s *Service) pick(ctx context.Context, tx *db.Tx, in undoIn) ([]row, error)
 		return nil, err
 	}
 	if found == nil {
-		return nil, fault.New(fault.NotFound, "there is no change with %s %q that is not undone already, or it is not yours to see", strings.Replace(column, "id", "change_id", 1), v)
+		return nil, fault.New(fault.NotFound, "there is no change with %s %q to undo: there is none, all are undone already, or they are not yours to see", strings.Replace(column, "id", "change_id", 1), v)
 	}
 	return found, nil
 }

@@ -11,6 +11,7 @@ package db
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -92,7 +93,7 @@ func (d *DB) openPostgres(ctx context.Context, u string) error {
 	pool.SetConnMaxIdleTime(5 * time.Minute)
 	d.read, d.write = pool, pool
 	if err := pool.PingContext(ctx); err != nil {
-		return fmt.Errorf("PostgreSQL does not answer: %w", redact(err, u))
+		return fault.New(fault.Unavailable, "PostgreSQL does not answer: %s", redact(err, u).Error())
 	}
 	return migrate(ctx, pool, d.dialect, "")
 }
@@ -150,8 +151,11 @@ func LockServer(dir string) (release func(), err error) {
 		return nil, fmt.Errorf("the data folder can't be made: %w", err)
 	}
 	release, err = lockFile(filepath.Join(dir, "serve.lock"), false)
-	if err != nil {
-		return nil, fmt.Errorf("another cairn serve runs on the data folder %s (or its serve.lock can't be locked: %w)", dir, err)
+	switch {
+	case errors.Is(err, errHeld):
+		return nil, fmt.Errorf("another cairn serve runs on the data folder %s: stop it, or name another with --data", dir)
+	case err != nil:
+		return nil, fmt.Errorf("serve.lock in the data folder can't be locked: %w", err)
 	}
 	return release, nil
 }

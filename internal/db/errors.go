@@ -35,6 +35,9 @@ func isSerialization(err error) bool {
 	return errors.As(err, &p) && (p.Code == "40001" || p.Code == "40P01")
 }
 
+// errHeld says that another process holds a lock that was not waited for.
+var errHeld = errors.New("another process holds the lock")
+
 type redacted struct {
 	err    error
 	secret string

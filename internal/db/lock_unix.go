@@ -25,6 +25,9 @@ func lockFile(path string, wait bool) (unlock func(), err error) {
 	}
 	if err != nil {
 		_ = f.Close()
+		if err == unix.EWOULDBLOCK {
+			return nil, errHeld
+		}
 		return nil, err
 	}
 	return func() { _ = f.Close() }, nil

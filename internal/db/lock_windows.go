@@ -18,6 +18,9 @@ func lockFile(path string, wait bool) (unlock func(), err error) {
 	}
 	if err := windows.LockFileEx(windows.Handle(f.Fd()), how, 0, 1, 0, &windows.Overlapped{}); err != nil {
 		_ = f.Close()
+		if err == windows.ERROR_LOCK_VIOLATION {
+			return nil, errHeld
+		}
 		return nil, err
 	}
 	return func() { _ = f.Close() }, nil

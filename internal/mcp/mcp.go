@@ -349,20 +349,6 @@ func faultData(f *fault.Error) json.RawMessage {
 	return out
 }
 
-// Stdio serves MCP on a pipe until it ends, as whoever caller gives for each request anew.
-func (t *Tools) Stdio(ctx context.Context, in *sdk.IOTransport, caller func(context.Context) (*who.Caller, error)) error {
-	t.server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
-		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-			c, err := caller(ctx)
-			if err != nil {
-				return nil, &jsonrpc.Error{Code: int64(fault.From(err).Kind.Wire().Code), Message: fault.From(err).Message}
-			}
-			return next(who.With(ctx, c), method, req)
-		}
-	})
-	return t.server.Run(ctx, in)
-}
-
 // listBytes joins the tools a caller sees into the members of a tools/list result.
 func (t *Tools) listBytes(c *who.Caller, ts Toolset) []byte {
 	var b bytes.Buffer

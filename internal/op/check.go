@@ -96,6 +96,9 @@ func (c *checker) object(s *jsonschema.Schema, path string, raw json.RawMessage)
 		return true
 	})
 	if !ok {
+		if top {
+			path = "the arguments"
+		}
 		c.fail(path, "must be an object")
 		return raw
 	}

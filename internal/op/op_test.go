@@ -51,7 +51,7 @@ func TestEveryFaultOfTheArgumentsIsNamedAtOnce(t *testing.T) {
 		`{"name":null}`: `name is required and must be a non-empty string`,
 		`{"name":"  "}`: `name is required and must be a non-empty string`,
 		`{"name":5}`:    `name is required and must be a non-empty string`,
-		`[]`:            `must be an object`,
+		`[]`:            `the arguments must be an object`,
 		`{"name":"ab","due":5,"star":"true","kind":"c"}`:       `due must be a date such as 2026-08-31; star must be true or false; kind is "c", must be one of a, b`,
 		`{"name":"😀😀😀😀😀"}`:                                     `name has 5 characters, at most 4 are allowed`,
 		`{"name":"a","NAME":"b"}`:                              `unknown argument "NAME"; valid are: name, due, url, id, kind, star, items, clear`,

@@ -159,7 +159,23 @@ func setLogFields(_ context.Context, tx *db.Tx, id string, set map[string]json.R
 			return err
 		}
 	}
-	return nil
+	return dropBriefWith(tx, id)
+}
+
+// dropBriefWith drops the resume brief of a log entry's project if it was made since the entry, and so tells of it.
+func dropBriefWith(tx *db.Tx, entry string) error {
+	var project string
+	var stored *string
+	var at int64
+	if err := tx.One(`SELECT p.id, p.resume_brief, g.created_at FROM project_log g JOIN project p ON p.id = g.project WHERE g.id = $1`, []any{entry}, &project, &stored, &at); err != nil {
+		return err
+	}
+	b, err := readBrief(stored)
+	if err != nil || b == nil || b.GeneratedAt < op.Stamp(at) {
+		return err
+	}
+	_, err = tx.Exec(`UPDATE project SET resume_brief = NULL WHERE id = $1`, project)
+	return err
 }
 
 // resumeBrief says where one left off.

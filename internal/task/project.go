@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/text/unicode/norm"
@@ -323,7 +322,7 @@ func (s *Service) setProjectFields(_ context.Context, tx *db.Tx, id string, set 
 			return err
 		}
 		if n > 0 {
-			return fault.New(fault.Conflict, "the project has %s tasks: undo or move them first", strconv.Itoa(n))
+			return fault.New(fault.Conflict, "the project still has tasks (%d): undo or move them first", n)
 		}
 	}
 	return storeProject(tx, old, &p)

@@ -163,7 +163,7 @@ func TestUndoOfAProjectWithTasks(t *testing.T) {
 		change, _, run := newest(t, a)
 		create(t, a, ctx, `{"name":"in it","project_name":"P"}`)
 		u := call[undone](t, a, anew(ctx), "undo_change", `{"change_id":"`+change+`"}`)
-		if len(u.Undone) != 0 || len(u.Left) != 1 || !strings.Contains(u.Left[0].Why, "1 tasks") {
+		if len(u.Undone) != 0 || len(u.Left) != 1 || !strings.Contains(u.Left[0].Why, "tasks (1)") {
 			t.Errorf("%+v", u)
 		}
 		call[undone](t, a, anew(ctx), "undo_change", `{"run":"`+run+`"}`)
@@ -223,6 +223,22 @@ func TestListChangesSaysWhoAndWhat(t *testing.T) {
 			l.NextCursor = ""
 		}
 		if got := strings.Join(all, ", "); got != `Created task "w", Completed task "a", Created task "a"` {
+			t.Error(got)
+		}
+	})
+}
+
+// A brief made since a session tells of it; with the session undone, it goes.
+func TestUndoneSessionStaysInTheBrief(t *testing.T) {
+	each(t, func(t *testing.T, a *apptest.App, ctx context.Context) {
+		a.Call(t, ctx, "create_project", `{"name":"P"}`)
+		ctx = anew(ctx)
+		a.Call(t, ctx, "log_session_summary", `{"project_name":"P","summary":"dug the wrong bed"}`)
+		if got := string(a.Call(t, a.Person(t), "get_project_context", `{"project_name":"P"}`)); !strings.Contains(got, `"resume_brief":{"text":"2026-08-10: dug the wrong bed`) {
+			t.Fatal(got)
+		}
+		a.Call(t, anew(ctx), "undo_change", `{"request":"`+who.From(ctx).Request+`"}`)
+		if got := string(a.Call(t, a.Person(t), "get_project_context", `{"project_name":"P"}`)); strings.Contains(got, "wrong bed") {
 			t.Error(got)
 		}
 	})
