@@ -15,8 +15,6 @@ import (
 	"time"
 	_ "time/tzdata" // zones must be known on machines without a zone database too
 
-	"golang.org/x/text/unicode/norm"
-
 	"cairn/internal/change"
 	"cairn/internal/db"
 	"cairn/internal/fault"
@@ -98,7 +96,7 @@ func systemZone() string {
 func (s *Service) Owner(ctx context.Context, name string, person bool) (*who.Caller, error) {
 	q, args := `SELECT id FROM account WHERE disabled_at IS NULL ORDER BY created_at, id LIMIT 1`, []any(nil)
 	if name != "" {
-		q, args = `SELECT id FROM account WHERE name_folded = $1 AND disabled_at IS NULL`, []any{Fold(name)}
+		q, args = `SELECT id FROM account WHERE name_folded = $1 AND disabled_at IS NULL`, []any{who.Fold(name)}
 	}
 	var id string
 	if err := s.db.One(ctx, q, args, &id); err != nil {
@@ -163,11 +161,6 @@ func location(zone string) *time.Location {
 	}
 	zones.Store(zone, l)
 	return l
-}
-
-// Fold makes names that a person takes for the same the same: case, composition and outer spaces don't count.
-func Fold(name string) string {
-	return strings.ToLower(norm.NFKC.String(strings.Join(strings.Fields(name), " ")))
 }
 
 // Ops are the operations of this package.
@@ -294,7 +287,7 @@ func (s *Service) putAccount(_ context.Context, tx *db.Tx, id string, set map[st
 		var err error
 		switch f {
 		case "name":
-			_, err = tx.Exec(`UPDATE account SET name = $2, name_folded = $3 WHERE id = $1`, id, v, Fold(v))
+			_, err = tx.Exec(`UPDATE account SET name = $2, name_folded = $3 WHERE id = $1`, id, v, who.Fold(v))
 		case "zone":
 			_, err = tx.Exec(`UPDATE account SET zone = $2 WHERE id = $1`, id, v)
 		default:

@@ -192,7 +192,7 @@ func (s *Service) createToken(ctx context.Context, in tokenIn) (out tokenOut, er
 // holder gives the account a token is to speak for. Only an admin may name another's.
 func (s *Service) holder(ctx context.Context, name string) (*who.Caller, error) {
 	c := who.From(ctx)
-	if name == "" || Fold(name) == Fold(c.AccountName) {
+	if name == "" || who.Fold(name) == who.Fold(c.AccountName) {
 		return c, nil
 	}
 	if !c.Admin {
@@ -226,11 +226,14 @@ func (s *Service) expiry(text string, now int64, zone *time.Location) (*int64, e
 func heapIDs(c *who.Caller, wanted []string) ([]string, error) {
 	var out []string
 	for _, w := range wanted {
+		if strings.TrimSpace(w) == "" { // it would mean all of them
+			return nil, fault.Bad("heaps", "has an empty element: name a heap, or leave heaps out for all")
+		}
 		hs, err := c.Readable(w)
 		if err != nil {
 			return nil, err
 		}
-		if w != "" && !slices.Contains(out, hs[0].ID) {
+		if !slices.Contains(out, hs[0].ID) {
 			out = append(out, hs[0].ID)
 		}
 	}
@@ -246,6 +249,7 @@ func prefixes(texts []string) ([]string, error) {
 			if aerr != nil {
 				return nil, fault.Bad("allow_ip", "is %q, must be an address or a range such as 192.0.2.0/24", t)
 			}
+			a = a.Unmap()
 			p = netip.PrefixFrom(a, a.BitLen())
 		}
 		out = append(out, p.Masked().String())
@@ -268,18 +272,9 @@ func (s *Service) listTokens(ctx context.Context, _ struct{}) (tokensOut, error)
 }
 
 func (s *Service) tokens(ctx context.Context, where string, args ...any) ([]Token, error) {
-	names := map[string]string{}
-	heapRows, err := s.db.Query(ctx, `SELECT id, name FROM heap`)
+	names, err := s.heapNames(ctx)
 	if err != nil {
 		return nil, err
-	}
-	defer heapRows.Close()
-	for heapRows.Next() {
-		var id, name string
-		if err := heapRows.Scan(&id, &name); err != nil {
-			return nil, err
-		}
-		names[id] = name
 	}
 	rows, err := s.db.Query(ctx, `SELECT t.id, t.name, a.name, t.rights, t.expires_at, t.revoked_at, t.created_at, t.last_used_at, t.calls, t.errors, t.total_us
 		FROM token t JOIN account a ON a.id = t.account WHERE `+where+` ORDER BY t.created_at DESC, t.id DESC`, args...)
@@ -317,6 +312,23 @@ func (s *Service) tokens(ctx context.Context, where string, args ...any) ([]Toke
 		list = append(list, t)
 	}
 	return list, rows.Err()
+}
+
+func (s *Service) heapNames(ctx context.Context) (map[string]string, error) {
+	rows, err := s.db.Query(ctx, `SELECT id, name FROM heap`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	names := map[string]string{}
+	for rows.Next() {
+		var id, name string
+		if err := rows.Scan(&id, &name); err != nil {
+			return nil, err
+		}
+		names[id] = name
+	}
+	return names, rows.Err()
 }
 
 func stamp(at *int64) *string {

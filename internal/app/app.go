@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -89,7 +88,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	finder := search.NewService(engine, tasks.Sources()...)
 	a.Recorder = audit.NewRecorder(d, o.Log, c.UsageLogs, a.registry)
 	a.limiter = audit.NewLimiter(d)
-	a.Runner = op.NewRunner(o.Log, slices.Concat(a.Accounts.Ops(), finder.Ops(), tasks.Ops(), changes.Ops())...)
+	a.Runner = op.NewRunner(o.Log, operations(a.Accounts, finder, tasks, changes)...)
 	for name := range c.ToolLimits {
 		if a.Runner.Find(name) == nil {
 			_ = a.Close()
@@ -104,6 +103,11 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	a.Tools = mcp.New(a.Runner, Version, sdkLog, o.Fixtures)
 	a.watch(engine)
 	return a, nil
+}
+
+// operations are those of all features.
+func operations(accounts *account.Service, finder *search.Service, tasks *task.Service, changes *change.Service) []*op.Op {
+	return slices.Concat(accounts.Ops(), finder.Ops(), tasks.Ops(), changes.Ops())
 }
 
 // notOpened says in one line which key named the data that can't be opened.
@@ -138,7 +142,7 @@ func (a *App) watch(engine *search.Engine) {
 
 // limitTool counts a call against its tool's limit.
 func (a *App) limitTool(ctx context.Context, c *who.Caller, o *op.Op) error {
-	if !c.Limited || c.Rate == 0 || c.Rate < 0 && a.Config.Rate == 0 {
+	if !c.Limited || c.Rate == 0 {
 		return nil
 	}
 	rate, own := a.Config.ToolLimits[o.Name]
@@ -184,16 +188,11 @@ func (a *App) health(ctx context.Context) any {
 		"metrics":    map[string]uint64{"requests": requests, "errors": failed, "tools": tools}}
 }
 
-// ballast keeps Go's collector calm while the live heap is small. It is never touched, so it isn't resident: made before
-// anything else, since memory that Go has used before would be zeroed, and so touched, first.
-var ballast = make([]byte, 32<<20)
-
 // graceful is how long calls in flight may take to finish when the server stops.
 const graceful = 30 * time.Second
 
 // Serve listens until ctx ends, then lets the calls in flight finish. ready hears the address once the server listens.
 func (a *App) Serve(ctx context.Context, ready func(address string)) error {
-	defer runtime.KeepAlive(ballast)
 	l, err := net.Listen("tcp", a.Config.Listen)
 	if err != nil {
 		if errors.Is(err, syscall.EADDRINUSE) {

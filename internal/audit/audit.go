@@ -315,7 +315,7 @@ func Purge(ctx context.Context, d *db.DB) error {
 	before := db.IDAt(d.Now() - Keep.Microseconds())
 	for _, q := range []string{
 		`DELETE FROM usage_log WHERE id IN (SELECT id FROM usage_log WHERE id < $1 LIMIT 5000)`,
-		`DELETE FROM audit_event WHERE id IN (SELECT id FROM audit_event WHERE id < $1 AND event IN ('authAttempt', 'toolInvoke', 'toolSuccess', 'toolFailure', 'rateLimitExceeded') LIMIT 5000)`,
+		`DELETE FROM audit_event WHERE id IN (SELECT id FROM audit_event WHERE id < $1 AND event NOT IN ('tokenCreated', 'tokenRevoked') LIMIT 5000)`,
 	} {
 		for {
 			var n int64

@@ -145,22 +145,15 @@ func (l *Limiter) shared(ctx context.Context, key string, limit int, now int64) 
 	left := 1 - float64(now-m*minute)/float64(minute)
 	c := counts{}
 	var ok bool
-	rows, err := l.db.Query(ctx, `INSERT INTO rate_window AS r (key, minute, cur, prev, refused, ok) VALUES ($1, $2::bigint, 1, 0, 0, true)
+	err := l.db.One(ctx, `INSERT INTO rate_window AS r (key, minute, cur, prev, refused, ok) VALUES ($1, $2::bigint, 1, 0, 0, true)
 		ON CONFLICT (key) DO UPDATE SET minute = greatest(r.minute, $2), prev = `+prev+`, ok = `+pass+`,
 			cur = `+cur+` + CASE WHEN `+pass+` THEN 1 ELSE 0 END,
 			refused = (CASE WHEN r.minute >= $2 THEN r.refused ELSE 0 END) + CASE WHEN `+pass+` THEN 0 ELSE 1 END
-		RETURNING minute, cur, prev, refused, ok`, key, m, left, float64(limit))
+		RETURNING minute, cur, prev, refused, ok`, []any{key, m, left, float64(limit)}, &c.minute, &c.cur, &c.prev, &c.refused, &ok)
 	if err != nil {
 		return Window{}, err
 	}
-	defer rows.Close()
-	if !rows.Next() {
-		return Window{}, fault.Wrap(fault.Internal, rows.Err(), "the rate window gave no row")
-	}
-	if err := rows.Scan(&c.minute, &c.cur, &c.prev, &c.refused, &ok); err != nil {
-		return Window{}, err
-	}
-	return c.window(now, limit, ok), rows.Err()
+	return c.window(now, limit, ok), nil
 }
 
 // Refusal words a window that is full.

@@ -78,6 +78,11 @@ func (s *Service) list(ctx context.Context, in listIn) (listOut, error) {
 	if err != nil {
 		return out, err
 	}
+	if key != nil {
+		if _, err := strconv.ParseInt(key[0], 10, 64); err != nil {
+			return out, op.BadCursor()
+		}
+	}
 	var since int64
 	if in.Since != "" {
 		if since, err = op.Since("since", in.Since, c.Zone); err != nil {
@@ -178,7 +183,7 @@ func (s *Service) listSQL(c *who.Caller, in listIn, heaps []who.Heap, since int6
 	}
 	if key != nil {
 		at, _ := strconv.ParseInt(key[0], 10, 64)
-		conds = append(conds, fmt.Sprintf("(at < %[1]s OR at = %[1]s AND id < %[2]s)", args.Add(at), args.Add(key[1])))
+		conds = append(conds, fmt.Sprintf("(at, id) < (%s, %s)", args.Add(at), args.Add(key[1])))
 	}
 	var kinds []string
 	for name, k := range s.kinds {
@@ -188,6 +193,10 @@ func (s *Service) listSQL(c *who.Caller, in listIn, heaps []who.Heap, since int6
 	}
 	conds = append(conds, "kind IN "+args.List(kinds))
 	where := strings.Join(conds, " AND ")
+	heap := `heap`
+	if in.ChangeID != "" || in.Thing != "" || in.Run != "" || in.Request != "" {
+		heap = `heap || ''` // no column alone: else SQLite walks the heap's whole index, which is in order, rather than the narrow one
+	}
 	n := strconv.Itoa(limit)
 	if c.Person && in.Heap == "" { // changes of things without a heap: a person's own
 		heaps = append(slices.Clone(heaps), who.Heap{})
@@ -197,7 +206,7 @@ func (s *Service) listSQL(c *who.Caller, in listIn, heaps []who.Heap, since int6
 		if h.ID == "" {
 			own = ` AND actor = ` + args.Add(c.Actor)
 		}
-		return `SELECT ` + columns + ` FROM change WHERE heap = ` + args.Add(h.ID) + own + ` AND ` + where + ` ORDER BY at DESC, id DESC LIMIT ` + n
+		return `SELECT ` + columns + ` FROM change WHERE ` + heap + ` = ` + args.Add(h.ID) + own + ` AND ` + where + ` ORDER BY at DESC, id DESC LIMIT ` + n
 	}, `at DESC, id DESC LIMIT `+n), args
 }
 

@@ -177,7 +177,7 @@ func (s *Service) undoOne(ctx context.Context, tx *db.Tx, r row, out *undoOut) e
 	if len(set) == 0 {
 		return nil
 	}
-	if err := k.Set(ctx, tx, r.Thing, set); err != nil {
+	if err := tx.Try(func() error { return k.Set(ctx, tx, r.Thing, set) }); err != nil {
 		if f := fault.From(err); f.Kind != fault.Internal {
 			leave(nil, f.Message)
 			return nil

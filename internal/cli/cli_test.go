@@ -168,28 +168,6 @@ func TestCommandsAndFlagsStay(t *testing.T) {
 	}
 }
 
-func TestPublicURLIsOneThatClientsCanReach(t *testing.T) {
-	for _, c := range []struct {
-		env           map[string]string
-		address, want string
-	}{
-		{nil, "127.0.0.1:3000", "http://127.0.0.1:3000"},
-		{nil, "[::1]:3000", "http://[::1]:3000"},
-		{map[string]string{"CAIRN_HOSTS": "cairn.lan,other"}, "[::]:3000", "http://cairn.lan:3000"},
-		{map[string]string{"CAIRN_HOSTS": "cairn.lan:8080"}, "0.0.0.0:3000", "http://cairn.lan:3000"},
-		{map[string]string{"CAIRN_HOSTS": "cairn.lan"}, "192.0.2.4:3000", "http://192.0.2.4:3000"},
-		{map[string]string{"PUBLIC_URL": "https://Cairn.example.org:443/"}, "[::]:3000", "https://cairn.example.org"},
-	} {
-		conf, err := config.Load(nil, func(k string) (string, bool) { v, ok := c.env[k]; return v, ok })
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := (&run{config: conf}).publicURL(c.address); got != c.want {
-			t.Errorf("%v %s: %s, want %s", c.env, c.address, got, c.want)
-		}
-	}
-}
-
 func TestWelcomeOnPostgresShowsNoPassword(t *testing.T) {
 	conf, err := config.Load(map[string]string{"database-url": "postgres://u:secret@db/cairn"}, func(string) (string, bool) { return "", false })
 	if err != nil {

@@ -3,8 +3,6 @@ package cli
 import (
 	"fmt"
 	"log/slog"
-	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,7 +49,7 @@ func (r *run) serveCommand() *cobra.Command {
 						log.Error("no first token could be made: `cairn token create` makes one", "cause", err.Error())
 					}
 				}
-				url := r.publicURL(address)
+				url := r.config.PublicURL.String() // Serve has put the address in where none was given
 				if r.json {
 					_ = r.print(map[string]string{"version": r.p.Version, "url": url, "mcp_url": url + "/mcp", "data": r.where(), "token": token})
 				} else {
@@ -66,24 +64,6 @@ func (r *run) serveCommand() *cobra.Command {
 		}}
 	cmd.Flags().BoolVar(&printToken, "print-token", false, "print the first token even where no terminal reads it")
 	return cmd
-}
-
-// publicURL is how clients reach the server that listens on an address.
-func (r *run) publicURL(address string) string {
-	if r.config.Given("PUBLIC_URL") {
-		return strings.TrimSuffix(r.config.PublicURL.String(), "/")
-	}
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return "http://" + address
-	}
-	if a, err := netip.ParseAddr(host); err == nil && a.IsUnspecified() && len(r.config.Hosts) > 0 {
-		host = r.config.Hosts[0] // an address that means all of the machine's own is none to connect to
-		if h, _, err := net.SplitHostPort(host); err == nil {
-			host = h
-		}
-	}
-	return "http://" + net.JoinHostPort(host, port)
 }
 
 // where names the data without secrets.

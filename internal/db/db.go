@@ -1,4 +1,4 @@
-// Package db opens Cairn's database, SQLite or PostgreSQL, and is the only place besides job that asks which one it is.
+// Package db opens Cairn's database, SQLite or PostgreSQL. Besides it only audit's rate windows ask which one it is.
 //
 // Reads go through Query and One. Every write goes through Write, which hands it a Tx: on SQLite one goroutine runs the
 // waiting writes in one shared transaction, each behind its own savepoint, and commits them together; on PostgreSQL it is a
@@ -188,7 +188,7 @@ func (d *DB) Ping(ctx context.Context) error {
 	return d.read.QueryRowContext(ctx, `SELECT 1`).Scan(&one)
 }
 
-// Postgres tells whether replicas may share this database. Only db, job, audit's shared rate windows and doctor may ask.
+// Postgres tells whether replicas may share this database. Only audit's rate windows ask.
 func (d *DB) Postgres() bool { return d.dialect == postgresDialect }
 
 // Now is the clock, in microseconds since 1970 UTC. Inside a write use Tx.Now.

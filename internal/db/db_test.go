@@ -226,3 +226,71 @@ func TestPasswordOfADatabaseURLIsNotShown(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A write that fails after its caller has gone leaves nothing, though it was the first of a transaction that others joined.
+func TestRefusedWriteOfACancelledCallerIsCommittedWithAnothers(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		ctx, cancel := context.WithCancel(context.Background())
+		second := make(chan error, 1)
+		err := d.Write(ctx, func(tx *db.Tx) error {
+			if err := put(tx, "refused"); err != nil {
+				return err
+			}
+			go func() {
+				second <- d.Write(context.Background(), func(tx *db.Tx) error { return put(tx, "kept") })
+			}()
+			time.Sleep(50 * time.Millisecond) // until the second waits; without it the test can't fail, but doesn't fail wrongly
+			cancel()
+			return errors.New("refused")
+		})
+		if err == nil || <-second != nil {
+			t.Fatal(err)
+		}
+		var ids int
+		if err := d.One(context.Background(), `SELECT count(*) FROM audit_event WHERE id = 'refused'`, nil, &ids); err != nil || ids != 0 || count(t, d) != 1 {
+			t.Errorf("%d rows of the refused write, %d in all", ids, count(t, d))
+		}
+	})
+}
+
+// A part of a write may fail, even by a broken constraint, and the rest goes on.
+func TestPartOfAWriteFailsAlone(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		err := d.Write(context.Background(), func(tx *db.Tx) error {
+			if err := put(tx, "a"); err != nil {
+				return err
+			}
+			err := tx.Try(func() error {
+				tx.Numbered("h", func(int64) error { return errors.New("a failed part's end ran") })
+				if err := put(tx, "b"); err != nil {
+					return err
+				}
+				return put(tx, "a")
+			})
+			if !db.IsUnique(err) {
+				t.Errorf("%v", err)
+			}
+			return tx.Try(func() error { return put(tx, "c") })
+		})
+		if err != nil || count(t, d) != 2 {
+			t.Errorf("%v, %d rows", err, count(t, d))
+		}
+	})
+}
+
+// A caller who goes away while the write runs gets a plain answer, and nothing is written.
+func TestCancelledWriteIsNoInternalFault(t *testing.T) {
+	d, err := db.Open(context.Background(), db.Config{URL: dbtest.Postgres(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	err = d.Write(ctx, func(tx *db.Tx) error {
+		cancel()
+		return put(tx, "x")
+	})
+	if !errors.Is(err, context.Canceled) || count(t, d) != 0 {
+		t.Errorf("%v, %d rows", err, count(t, d))
+	}
+}

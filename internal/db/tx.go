@@ -67,6 +67,26 @@ func (t *Tx) ForUpdate() string {
 	return ""
 }
 
+// Try runs fn, a part of this write, so that a fault of it leaves nothing and the rest of the write can go on. PostgreSQL
+// lets nothing follow a statement that failed, except going back to a savepoint.
+func (t *Tx) Try(fn func() error) error {
+	ends := len(t.atEnd)
+	if _, err := t.Exec(`SAVEPOINT part`); err != nil {
+		return err
+	}
+	err := fn()
+	if err != nil {
+		t.atEnd = t.atEnd[:ends]
+		if _, rerr := t.Exec(`ROLLBACK TO SAVEPOINT part`); rerr != nil {
+			return rerr
+		}
+	}
+	if _, rerr := t.Exec(`RELEASE SAVEPOINT part`); rerr != nil {
+		return rerr
+	}
+	return err
+}
+
 // Numbered runs fn as one of the last steps of this write, with the next number of the heap's counter ("" = things without
 // a heap). The counter's row stays locked until the commit, so within a heap the order of numbers is the order of commits;
 // taking it last, and heaps in order, keeps writers from waiting on each other for long.
@@ -152,7 +172,13 @@ func (d *DB) writePostgres(ctx context.Context, fn func(*Tx) error) error {
 }
 
 func (d *DB) tryPostgres(ctx context.Context, fn func(*Tx) error) error {
-	sqlTx, err := d.write.BeginTx(ctx, nil)
+	conn, err := d.write.Conn(ctx) // waits no longer than the caller does
+	if err != nil {
+		return err
+	}
+	defer conn.Close() //nolint:errcheck // it goes back to the pool
+	// Without ctx's end: database/sql would roll back under fn, or leave a commit's fate unknown.
+	sqlTx, err := conn.BeginTx(context.WithoutCancel(ctx), nil)
 	if err != nil {
 		return err
 	}
@@ -162,6 +188,9 @@ func (d *DB) tryPostgres(ctx context.Context, fn func(*Tx) error) error {
 		return err
 	}
 	if err := t.finish(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if err := sqlTx.Commit(); err != nil {

@@ -125,7 +125,7 @@ func (w *writer) share(batch []*pending, join bool) (all []*pending, kept bool) 
 			return batch, false
 		case ok:
 			good++
-		case first && batch[i].ctx.Err() == nil:
+		case first: // without a savepoint nothing of it may stay
 			return batch, true
 		}
 		if join && i == len(batch)-1 {

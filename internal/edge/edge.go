@@ -63,6 +63,7 @@ type Info struct {
 	Address string // of the client
 	caller  *who.Caller
 	authErr error
+	failure *audit.Event // of a bad credential, to be recorded if the address may still ask: see Refuse
 }
 
 // From gives the request's info.
@@ -89,14 +90,18 @@ func (e *Edge) Wrap(h http.Handler) http.Handler {
 		r = r.WithContext(context.WithValue(r.Context(), infoKey{}, info))
 		e.headers(w.Header(), info.Request)
 		defer func() {
-			if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // the documented sentinel
+			p := recover()
+			if p != nil && p != http.ErrAbortHandler { //nolint:errorlint // the documented sentinel
 				e.Log.Error("request panicked", "request", info.Request, "path", SafePath(r.URL.Path), "panic", p, "stack", string(debug.Stack()))
-				if rec.status == 0 {
+				if rec.aborted = rec.status != 0; !rec.aborted {
 					Fail(rec, fault.New(fault.Internal, "something went wrong on the server; its log has the cause under id %s", info.Request).With("id", info.Request))
 				}
 			}
 			e.Recorder.Request(rec.status >= 400)
 			e.Log.Debug("request", "request", info.Request, "method", r.Method, "path", SafePath(r.URL.Path), "status", rec.status, "took", time.Since(start), "address", info.Address)
+			if p != nil && rec.aborted {
+				panic(http.ErrAbortHandler) // else half an answer would end like a whole one
+			}
 		}()
 		if !slices.Contains(public, r.URL.Path) {
 			if err := e.checkHost(r); err != nil {
@@ -119,7 +124,8 @@ func SafePath(path string) string { return tokenLike.ReplaceAllString(path, "cai
 // recorder remembers the status.
 type recorder struct {
 	http.ResponseWriter
-	status int
+	status  int
+	aborted bool // a panic came after the answer had begun
 }
 
 func (r *recorder) WriteHeader(status int) {
@@ -282,8 +288,10 @@ func (e *Edge) Caller(r *http.Request, via string) (*who.Caller, error) {
 		} else {
 			event.Event, event.Detail = audit.AuthFailure, detail+" "+fault.From(info.authErr).Kind.Wire().Name
 		}
-		if c := info.caller; c != nil || !fault.Is(info.authErr, fault.Unauthenticated) {
+		if info.caller != nil {
 			e.Recorder.Event(event)
+		} else if !fault.Is(info.authErr, fault.Unauthenticated) {
+			info.failure = &event
 		}
 	}
 	return info.caller, info.authErr
@@ -303,12 +311,15 @@ func (e *Edge) lookUp(r *http.Request, info *Info, via string) (*who.Caller, err
 		}
 		return nil, err
 	}
+	if c.Rate < 0 {
+		c.Rate = e.DefaultRate
+	}
 	c.Via, c.Request, c.Address, c.Client = via, info.Request, info.Address, r.UserAgent()
 	return c, nil
 }
 
 // Challenge writes the WWW-Authenticate header that goes with a fault of authentication or scope, if one does.
-func (e *Edge) Challenge(h http.Header, f *fault.Error, held []string) {
+func (e *Edge) Challenge(h http.Header, f *fault.Error) {
 	v := `Bearer resource_metadata="` + e.Public.String() + `/.well-known/oauth-protected-resource/mcp"`
 	switch f.Kind {
 	case fault.Unauthenticated:
@@ -316,7 +327,7 @@ func (e *Edge) Challenge(h http.Header, f *fault.Error, held []string) {
 	case fault.TokenInvalid, fault.TokenExpired, fault.TokenInactive:
 		v += `, error="invalid_token", error_description="` + strings.ReplaceAll(f.Message, `"`, `'`) + `"`
 	case fault.Scope:
-		v += `, error="insufficient_scope", scope="` + strings.Join(append(held, "cairn.write"), " ") + `"`
+		v += `, error="insufficient_scope", scope="cairn.read cairn.write"`
 	default:
 		return
 	}
@@ -411,6 +422,10 @@ func (e *Edge) Refuse(ctx context.Context, h http.Header, err error) error {
 	if limited := e.Limit(ctx, h, nil); limited != nil {
 		return limited
 	}
+	if info := From(ctx); info.failure != nil {
+		e.Recorder.Event(*info.failure)
+		info.failure = nil
+	}
 	return err
 }
 
@@ -421,10 +436,8 @@ func (e *Edge) rate(ctx context.Context, c *who.Caller) (key string, rate int) {
 		return "address:" + From(ctx).Address, anonymousRate
 	case !c.Limited:
 		return "", 0
-	case c.Rate >= 0:
-		return c.Actor, c.Rate
 	}
-	return c.Actor, e.DefaultRate
+	return c.Actor, c.Rate
 }
 
 func rateHeaders(h http.Header, w audit.Window) {

@@ -150,8 +150,7 @@ func (e *Error) HTTP() int { return e.or(e.Kind.Wire().MCP) }
 func (e *Error) API() int { return e.or(e.Kind.Wire().API) }
 
 func (e *Error) or(status int) int {
-	switch {
-	case e.Status == 0, e.Kind == Unavailable && status == http.StatusOK:
+	if e.Status == 0 || e.Kind == Unavailable && status == http.StatusOK {
 		return status
 	}
 	return e.Status

@@ -292,11 +292,10 @@ func (q *request) call(ctx context.Context, m *message, d dialect) ([]byte, erro
 // fail answers with a JSON-RPC error under the table's HTTP status.
 func (q *request) fail(id json.RawMessage, d dialect, err error) {
 	f := fault.From(err)
-	held := []string{"cairn.read"}
 	if h := q.w.Header(); q.caller != nil && h.Get("X-RateLimit-Limit") == "" {
 		_ = q.h.edge.Uncounted(q.r.Context(), h, q.caller) // the refusal itself matters more
 	}
-	q.h.edge.Challenge(q.w.Header(), f, held)
+	q.h.edge.Challenge(q.w.Header(), f)
 	edge.RetryAfter(q.w.Header(), f)
 	status := f.HTTP()
 	if d == modern && (f.Kind == fault.UnknownTool || f.Kind == fault.Invalid) {

@@ -292,7 +292,7 @@ func joinRequest(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// handle runs a tool for the SDK: calls that ask for progress, odd ones, and all of stdio.
+// handle runs a tool for the SDK: calls that ask for progress, and odd ones.
 func (t *Tools) handle(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	if token := req.Params.GetProgressToken(); token != nil {
 		ctx = op.WithProgress(ctx, progress(ctx, req.Session, token))

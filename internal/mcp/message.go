@@ -64,7 +64,7 @@ type message struct {
 
 type peekedKey struct{}
 
-// peeked gives the message that the request in ctx was taken for, or nil (stdio).
+// peeked gives the message that the request in ctx was taken for, or nil.
 func peeked(ctx context.Context) *message {
 	m, _ := ctx.Value(peekedKey{}).(*message)
 	return m

@@ -33,9 +33,9 @@ func (o *Op) check(args json.RawMessage) (clean json.RawMessage, ignored []strin
 		return clean, c.ignored, nil
 	}
 	e := fault.New(fault.Invalid, "%s", strings.Join(c.bad, "; "))
-	e.Errors, e.Valid = c.bad, c.valid
+	e.Errors = c.bad
 	if len(c.bad) == 1 {
-		e.Field = c.field
+		e.Field, e.Valid = c.field, c.valid
 	}
 	return nil, nil, e
 }
@@ -81,7 +81,7 @@ func (c *checker) object(s *jsonschema.Schema, path string, raw json.RawMessage)
 			left++
 		case p == nil:
 			c.fail("", "unknown argument %q", join(path, name))
-			c.field, c.valid = join(path, name), order(s)
+			c.field, c.valid = join(path, name), slices.Clone(s.PropertyOrder)
 			if top {
 				c.bad[len(c.bad)-1] += "; valid are: " + strings.Join(c.valid, ", ")
 			}
@@ -116,9 +116,6 @@ func (c *checker) object(s *jsonschema.Schema, path string, raw json.RawMessage)
 	kept[0] = '{'
 	return append(kept, '}')
 }
-
-// order lists the properties as they stand in the type.
-func order(s *jsonschema.Schema) []string { return slices.Clone(s.PropertyOrder) }
 
 // wanted names a type the way an agent reads it.
 func (c *checker) wanted(p *jsonschema.Schema) string {

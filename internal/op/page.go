@@ -10,11 +10,10 @@ import (
 	"cairn/internal/fault"
 )
 
-// Limits of lists: rows in one answer by default and at most, and how many bytes of rows an answer without an explicit limit
+// Limits of lists: rows in one answer by default, and how many bytes of rows an answer without an explicit limit
 // may hold, so that it stays below 100 KB as sent (rows go out twice, as text and as structuredContent).
 const (
 	DefaultLimit = 50
-	MaxLimit     = 200
 	PageBytes    = 40_000
 )
 

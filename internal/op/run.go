@@ -27,7 +27,7 @@ type Call struct {
 type Runner struct {
 	// Limit refuses a call over its tool's limit. nil = there are none.
 	Limit func(ctx context.Context, c *who.Caller, o *Op) error
-	// Record hears of every call that passed admission, and of those that failed it. It must not block. nil = nobody does.
+	// Record hears of every call of an operation by somebody, refused or not. It must not block. nil = nobody does.
 	Record func(Call)
 	Log    *slog.Logger
 
@@ -81,7 +81,7 @@ func From(ctx context.Context) *Op {
 // then doesn't count twice.
 func (r *Runner) Admit(ctx context.Context, name string) (context.Context, *Op, error) {
 	o, c := r.byName[name], who.From(ctx)
-	err := r.may(ctx, c, o, name)
+	err := r.may(c, o, name)
 	if err == nil && r.Limit != nil {
 		err = r.Limit(ctx, c, o)
 	}
@@ -94,7 +94,7 @@ func (r *Runner) Admit(ctx context.Context, name string) (context.Context, *Op, 
 	return context.WithValue(ctx, admittedKey{}, o), o, nil
 }
 
-func (r *Runner) may(_ context.Context, c *who.Caller, o *Op, name string) error {
+func (r *Runner) may(c *who.Caller, o *Op, name string) error {
 	switch {
 	case c == nil:
 		return fault.New(fault.Unauthenticated, "Authorization header is required")

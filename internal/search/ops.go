@@ -73,10 +73,7 @@ func (s *Service) search(ctx context.Context, in searchIn) (searchOut, error) {
 	if err != nil {
 		return out, err
 	}
-	ids := make([]string, len(heaps))
-	for i, h := range heaps {
-		ids[i] = h.ID
-	}
+	ids := who.IDs(heaps)
 	by := map[string]Source{}
 	var kinds []string
 	for _, src := range s.sources {

@@ -141,11 +141,8 @@ func (s *Service) destination(ctx context.Context, tx *db.Tx, in createIn, cat s
 		return "", nil, err
 	}
 	h, _ := c.ByID(p.Heap)
-	switch {
-	case category(h.Kind) != cat:
+	if category(h.Kind) != cat {
 		return "", nil, fault.New(fault.Conflict, "project %q lies in the heap %s, which is %s: use create_%s_task", p.Name, h.Name, category(h.Kind), category(h.Kind))
-	case !h.Writable():
-		return "", nil, fault.New(fault.Conflict, "project %q lies in the heap %s, which is shared with you to read only", p.Name, h.Name)
 	}
 	return p.Heap, &p.ID, nil
 }

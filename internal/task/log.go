@@ -9,7 +9,6 @@ import (
 
 	"cairn/internal/change"
 	"cairn/internal/db"
-	"cairn/internal/fault"
 	"cairn/internal/op"
 	"cairn/internal/who"
 )
@@ -66,9 +65,6 @@ func (s *Service) logSession(ctx context.Context, in sessionIn) (sessionOut, err
 		p, err := loadProject(c, tx, in.projectRef, "")
 		if err != nil {
 			return err
-		}
-		if h, _ := c.ByID(p.Heap); !h.Writable() {
-			return fault.New(fault.Conflict, "the heap %s is shared with you to read only", h.Name)
 		}
 		out = sessionOut{ID: db.NewID(), Result: "created", ProjectID: p.ID, Requested: len(in.Completed), Completed: []string{}, Created: []string{}, Skipped: []string{}, project: p.Name}
 		content := in.Summary
@@ -208,11 +204,12 @@ func readBrief(s *string) (*resumeBrief, error) {
 }
 
 // rebuildBrief makes a brief from the focus, the last log entries and the open tasks, and keeps it. It is derived, so it is
-// no change of its own; a session logged meanwhile wins.
-func (s *Service) rebuildBrief(ctx context.Context, p *project, now contextOut) (*resumeBrief, error) {
+// no change of its own; a session logged since read (microseconds), when the log was looked at, wins.
+func (s *Service) rebuildBrief(ctx context.Context, p *project, now contextOut, read int64) (*resumeBrief, error) {
 	if len(now.RecentLog) == 0 && len(now.OpenTasks) == 0 && p.Focus == nil {
 		return nil, nil
 	}
+	c := who.From(ctx)
 	b := &resumeBrief{NextSteps: []string{}, By: "cairn", GeneratedAt: op.Stamp(s.db.Now())}
 	var lines []string
 	if p.Focus != nil {
@@ -221,7 +218,7 @@ func (s *Service) rebuildBrief(ctx context.Context, p *project, now contextOut) 
 	for i, e := range now.RecentLog {
 		summary, next, ok := strings.Cut(e.Content, "\n\nNext steps: ")
 		if i < 3 {
-			lines = append(lines, e.CreatedAt[:10]+": "+summary)
+			lines = append(lines, c.Day(e.at)+": "+summary)
 		}
 		if ok && i == 0 {
 			b.NextSteps = append(b.NextSteps, next)
@@ -241,11 +238,12 @@ func (s *Service) rebuildBrief(ctx context.Context, p *project, now contextOut) 
 	if err != nil {
 		return nil, err
 	}
-	if h, _ := who.From(ctx).ByID(p.Heap); !h.Writable() {
+	if h, _ := c.ByID(p.Heap); !h.Writable() {
 		return b, nil
 	}
 	return b, s.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(`UPDATE project SET resume_brief = $2 WHERE id = $1 AND resume_brief IS NULL AND updated_at = $3`, p.ID, string(stored), p.UpdatedAt)
+		_, err := tx.Exec(`UPDATE project SET resume_brief = $2 WHERE id = $1 AND resume_brief IS NULL AND updated_at = $3
+			AND NOT EXISTS (SELECT 1 FROM project_log g WHERE g.project = $1 AND g.created_at > $4)`, p.ID, string(stored), p.UpdatedAt, read)
 		return err
 	})
 }

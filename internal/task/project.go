@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/text/unicode/norm"
-
 	"cairn/internal/change"
 	"cairn/internal/db"
 	"cairn/internal/fault"
@@ -62,20 +60,22 @@ func (p *project) doc() search.Doc {
 	return search.Doc{Heap: p.Heap, Thing: p.ID, Kind: kindProject, Title: p.Name, Body: text(p.Focus)}
 }
 
-// fold makes names that a person takes for the same the same: case, composition and spaces don't count.
-func fold(name string) string {
-	return strings.ToLower(norm.NFKC.String(strings.Join(strings.Fields(name), " ")))
-}
-
 // projectRef names a project: by its id, which wins, or by its name, in which case doesn't count.
 type projectRef struct {
 	ProjectID   string `json:"project_id" jsonschema:"or project_name" rule:"uuid,max=300"`
 	ProjectName string `json:"project_name" rule:"min=1,max=300"`
 }
 
-// loadProject finds the project a caller means among the heaps granted, and locks it.
+// loadProject finds the project a caller means among the heaps granted, to write to it, and locks it.
 func loadProject(c *who.Caller, tx *db.Tx, r projectRef, heap string) (*project, error) {
-	return findProject(c, tx.One, tx.Query, r, heap, tx.ForUpdate())
+	p, err := findProject(c, tx.One, tx.Query, r, heap, tx.ForUpdate())
+	if err != nil {
+		return nil, err
+	}
+	if h, _ := c.ByID(p.Heap); !h.Writable() {
+		return nil, fault.New(fault.Conflict, "project %q lies in the heap %s, which is shared with you to read only", p.Name, h.Name)
+	}
+	return p, nil
 }
 
 func findProject(c *who.Caller, one querier, query rowsQuery, r projectRef, heap, end string) (*project, error) {
@@ -96,7 +96,7 @@ func findProject(c *who.Caller, one querier, query rowsQuery, r projectRef, heap
 		return nil, fault.Bad("project_id", "or project_name is required and must be a non-empty string")
 	}
 	args := db.Args{}
-	q := `SELECT ` + projectColumns + ` FROM project p WHERE p.name_folded = ` + args.Add(fold(r.ProjectName)) + ` AND p.trashed_at IS NULL AND p.heap IN ` + args.List(heapIDs(heaps)) + ` ORDER BY p.created_at, p.id` + end
+	q := `SELECT ` + projectColumns + ` FROM project p WHERE p.name_folded = ` + args.Add(who.Fold(r.ProjectName)) + ` AND p.trashed_at IS NULL AND p.heap IN ` + args.List(who.IDs(heaps)) + ` ORDER BY p.created_at, p.id` + end
 	rows, err := query(q, args...)
 	if err != nil {
 		return nil, err
@@ -118,14 +118,6 @@ func findProject(c *who.Caller, one querier, query rowsQuery, r projectRef, heap
 		candidates[i] = map[string]string{"id": p.ID, "name": p.Name, "heap": h.Name}
 	}
 	return nil, e.With("candidates", candidates)
-}
-
-func heapIDs(heaps []who.Heap) []string {
-	ids := make([]string, len(heaps))
-	for i, h := range heaps {
-		ids[i] = h.ID
-	}
-	return ids
 }
 
 type projectIn struct {
@@ -163,18 +155,15 @@ func (s *Service) createProject(ctx context.Context, in projectIn) (projectOut, 
 	}
 	var out projectOut
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
-		p := &project{}
-		err := tx.One(`SELECT `+projectColumns+` FROM project p WHERE p.heap = $1 AND p.name_folded = $2 AND p.trashed_at IS NULL ORDER BY p.created_at LIMIT 1`, []any{h.ID, fold(in.Name)}, p.dest()...)
-		if err == nil {
-			out = p.out("existing")
-			return nil
-		}
-		if !db.IsNone(err) {
+		p := &project{ID: db.NewID(), Heap: h.ID, Name: strings.TrimSpace(in.Name), Focus: opt(in.Focus), CreatedAt: tx.Now, UpdatedAt: tx.Now}
+		n, err := tx.Exec(`INSERT INTO project (id, heap, name, name_folded, current_focus, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $6)
+			ON CONFLICT (heap, name_folded) WHERE trashed_at IS NULL DO NOTHING`, p.ID, p.Heap, p.Name, who.Fold(p.Name), p.Focus, tx.Now)
+		if err != nil {
 			return err
 		}
-		p = &project{ID: db.NewID(), Heap: h.ID, Name: strings.TrimSpace(in.Name), Focus: opt(in.Focus), CreatedAt: tx.Now, UpdatedAt: tx.Now}
-		if _, err := tx.Exec(`INSERT INTO project (id, heap, name, name_folded, current_focus, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $6)`,
-			p.ID, p.Heap, p.Name, fold(p.Name), p.Focus, tx.Now); err != nil {
+		if n == 0 {
+			err := tx.One(`SELECT `+projectColumns+` FROM project p WHERE p.heap = $1 AND p.name_folded = $2 AND p.trashed_at IS NULL`, []any{h.ID, who.Fold(p.Name)}, p.dest()...)
+			out = p.out("existing")
 			return err
 		}
 		change.Record(ctx, tx, change.Entry{Heap: p.Heap, Kind: kindProject, Thing: p.ID, Effect: change.Create, After: p.fields(), Summary: "Created project " + brief(p.Name)})
@@ -208,9 +197,6 @@ func (s *Service) updateProject(ctx context.Context, in updateProjectIn) (projec
 		p, err := loadProject(c, tx, in.projectRef, "")
 		if err != nil {
 			return err
-		}
-		if h, _ := c.ByID(p.Heap); !h.Writable() {
-			return fault.New(fault.Conflict, "the heap %s is shared with you to read only", h.Name)
 		}
 		old := *p
 		if in.Name != nil {
@@ -250,19 +236,13 @@ func saveProject(ctx context.Context, tx *db.Tx, old, p *project, summary string
 }
 
 func storeProject(tx *db.Tx, old, p *project) error {
-	if fold(p.Name) != fold(old.Name) || p.TrashedAt == nil && old.TrashedAt != nil {
-		var id string
-		err := tx.One(`SELECT id FROM project WHERE heap = $1 AND name_folded = $2 AND trashed_at IS NULL AND id <> $3`, []any{p.Heap, fold(p.Name), p.ID}, &id)
-		if err == nil {
-			return fault.New(fault.Conflict, "another project in that heap is named %q", p.Name).With("id", id)
-		}
-		if !db.IsNone(err) {
-			return err
-		}
-	}
 	p.UpdatedAt = tx.Now
-	if _, err := tx.Exec(`UPDATE project SET name = $2, name_folded = $3, current_focus = $4, resume_brief = $5, archived_at = $6, trashed_at = $7, updated_at = $8 WHERE id = $1`,
-		p.ID, p.Name, fold(p.Name), p.Focus, p.Brief, p.ArchivedAt, p.TrashedAt, p.UpdatedAt); err != nil {
+	_, err := tx.Exec(`UPDATE project SET name = $2, name_folded = $3, current_focus = $4, resume_brief = $5, archived_at = $6, trashed_at = $7, updated_at = $8 WHERE id = $1`,
+		p.ID, p.Name, who.Fold(p.Name), p.Focus, p.Brief, p.ArchivedAt, p.TrashedAt, p.UpdatedAt)
+	if db.IsUnique(err) {
+		return fault.New(fault.Conflict, "another project in that heap is named %q", p.Name)
+	}
+	if err != nil {
 		return err
 	}
 	switch was, is := old.doc(), p.doc(); {

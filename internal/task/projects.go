@@ -86,7 +86,7 @@ func (s *Service) listProjects(ctx context.Context, in listProjectsIn) (projects
 	if key != nil {
 		last := projectName{id: key[0]}
 		args := db.Args{}
-		q := `SELECT name_folded FROM project WHERE id = ` + args.Add(last.id) + ` AND heap IN ` + args.List(heapIDs(heaps))
+		q := `SELECT name_folded FROM project WHERE id = ` + args.Add(last.id) + ` AND heap IN ` + args.List(who.IDs(heaps))
 		if err := s.db.One(ctx, q, args, &last.folded); err != nil {
 			if db.IsNone(err) {
 				err = op.BadCursor()
@@ -95,8 +95,7 @@ func (s *Service) listProjects(ctx context.Context, in listProjectsIn) (projects
 		}
 		names = slices.DeleteFunc(names, func(n projectName) bool { return n.compare(last) <= 0 })
 	}
-	page := &op.Page{}
-	*page = *op.NewPage(0)
+	page := op.NewPage(0)
 	page.Limit = maxProjects
 	for i, n := range names {
 		if i == maxProjects {
@@ -128,7 +127,7 @@ func (n projectName) compare(m projectName) int {
 
 func (s *Service) projectNames(ctx context.Context, heaps []who.Heap, archived bool) ([]projectName, error) {
 	args := db.Args{}
-	q := `SELECT id, name_folded FROM project WHERE trashed_at IS NULL AND heap IN ` + args.List(heapIDs(heaps))
+	q := `SELECT id, name_folded FROM project WHERE trashed_at IS NULL AND heap IN ` + args.List(who.IDs(heaps))
 	if !archived {
 		q += ` AND archived_at IS NULL`
 	}
@@ -149,8 +148,7 @@ func (s *Service) projectNames(ctx context.Context, heaps []who.Heap, archived b
 	return names, rows.Err()
 }
 
-// listed reads one project of the list. Each figure is an index's end, so that it costs the same however many tasks there
-// are.
+// listed reads one project of the list: the ends of two indexes, and a count along one that holds open tasks alone.
 func (s *Service) listed(ctx context.Context, id string) (Listed, error) {
 	l := Listed{ID: id}
 	var archived *int64
@@ -171,6 +169,8 @@ type LogEntry struct {
 	Content    string `json:"content"`
 	ContentCut bool   `json:"content_cut,omitempty"`
 	CreatedAt  string `json:"created_at"`
+
+	at int64
 }
 
 // OpenTask is an open task as a project's context shows it.
@@ -211,6 +211,7 @@ func (s *Service) projectContext(ctx context.Context, in projectRef) (contextOut
 		return out, err
 	}
 	out.Project.ID, out.Project.Name, out.Project.CurrentFocus = p.ID, p.Name, p.Focus
+	read := s.db.Now()
 	if out.RecentLog, err = s.recentLog(ctx, p.ID); err != nil {
 		return out, err
 	}
@@ -224,7 +225,7 @@ func (s *Service) projectContext(ctx context.Context, in projectRef) (contextOut
 		return out, err
 	}
 	if out.ResumeBrief == nil && c.Person {
-		out.ResumeBrief, err = s.rebuildBrief(ctx, p, out)
+		out.ResumeBrief, err = s.rebuildBrief(ctx, p, out, read)
 	}
 	out.fit()
 	return out, err
@@ -269,11 +270,10 @@ func (s *Service) recentLog(ctx context.Context, project string) ([]LogEntry, er
 	list := []LogEntry{}
 	for rows.Next() {
 		var e LogEntry
-		var at int64
-		if err := rows.Scan(&e.Kind, &e.Source, &e.Content, &at); err != nil {
+		if err := rows.Scan(&e.Kind, &e.Source, &e.Content, &e.at); err != nil {
 			return nil, err
 		}
-		e.CreatedAt = op.Stamp(at)
+		e.CreatedAt = op.Stamp(e.at)
 		list = append(list, e)
 	}
 	return list, rows.Err()

@@ -112,7 +112,7 @@ func (s *Service) projectPage(ctx context.Context, id string) (search.Page, bool
 		parts = append(parts, "Focus: "+*p.Focus)
 	}
 	for _, e := range entries {
-		parts = append(parts, e.CreatedAt[:10]+"\n"+e.Content)
+		parts = append(parts, who.From(ctx).Day(e.at)+"\n"+e.Content)
 	}
 	return search.Page{Card: search.Card{ID: p.ID, Title: p.Name, URL: s.url.JoinPath("projects", p.ID).String()}, Text: strings.Join(parts, "\n\n"),
 		Metadata: map[string]any{"kind": kindProject, "archived": p.ArchivedAt != nil, "updated_at": op.Stamp(p.UpdatedAt)}}, true, nil

@@ -213,7 +213,7 @@ type completion struct {
 	At   int64  `json:"at"`
 }
 
-// diff gives the recorded fields in which two states of a task differ.
+// diff gives the recorded fields in which two states of a thing differ.
 func diff(old, now change.Fields) (before, after change.Fields) {
 	before, after = change.Fields{}, change.Fields{}
 	for k, v := range now {

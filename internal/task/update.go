@@ -12,8 +12,7 @@ import (
 	"cairn/internal/who"
 )
 
-// edit changes one task in a write: change gets the task to set and says what happened. Where nothing differs in the end,
-// nothing is written and the result is existing.
+// edit changes one task in a write: set gets the task and changes it. Where nothing differs in the end, nothing is written and the result is existing.
 func (s *Service) edit(ctx context.Context, r ref, effect, summary string, allowTrashed bool, set func(tx *db.Tx, t *row) error) (One, error) {
 	c := who.From(ctx)
 	var out One
@@ -95,10 +94,11 @@ func (s *Service) restore(ctx context.Context, in ref) (One, error) {
 			return nil
 		}
 		t.TrashedAt = nil
-		if checkProject(tx, t.Project, t.Heap) != nil { // its project went to the trash meanwhile
-			t.Project = nil
+		err := checkProject(tx, t.Project, t.Heap)
+		if fault.Is(err, fault.Conflict) { // its project went to the trash meanwhile
+			t.Project, err = nil, nil
 		}
-		return nil
+		return err
 	})
 }
 
@@ -192,13 +192,9 @@ func (r *row) clear(fields []string) {
 
 // moveTo puts a task into a project, and with it into the project's heap.
 func (r *row) moveTo(ctx context.Context, tx *db.Tx, project string) error {
-	c := who.From(ctx)
-	p, err := loadProject(c, tx, projectRef{ProjectID: project}, "")
+	p, err := loadProject(who.From(ctx), tx, projectRef{ProjectID: project}, "")
 	if err != nil {
 		return err
-	}
-	if h, _ := c.ByID(p.Heap); !h.Writable() {
-		return fault.New(fault.Conflict, "project %q lies in the heap %s, which is shared with you to read only", p.Name, h.Name)
 	}
 	r.Project, r.Heap = &p.ID, p.Heap
 	return nil

@@ -89,7 +89,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 			err = fault.New(fault.Denied, "metrics are open to loopback and to the admin's tokens")
 		}
 		if err != nil {
-			s.fail(w, err)
+			s.fail(w, s.Edge.Refuse(r.Context(), w.Header(), err))
 			return
 		}
 	}
@@ -157,6 +157,6 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) fail(w http.ResponseWriter, err error) {
-	s.Edge.Challenge(w.Header(), fault.From(err), []string{"cairn.read"})
+	s.Edge.Challenge(w.Header(), fault.From(err))
 	edge.Fail(w, err)
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/text/unicode/norm"
+
 	"cairn/internal/fault"
 )
 
@@ -21,11 +23,9 @@ const (
 
 // Surfaces a call can come by.
 const (
-	ViaWeb  = "web"
 	ViaMCP  = "mcp"
 	ViaHTTP = "http"
 	ViaCLI  = "cli"
-	ViaJob  = "job"
 )
 
 // Core is the area that every caller has.
@@ -42,13 +42,18 @@ type Heap struct {
 // Writable tells whether the role lets one write.
 func (h Heap) Writable() bool { return h.Role != "viewer" && h.Role != "" }
 
+// Fold makes names that a person takes for the same the same: case, composition and the amount of space don't count.
+func Fold(name string) string {
+	return strings.ToLower(norm.NFKC.String(strings.Join(strings.Fields(name), " ")))
+}
+
 // Caller is who calls, for one request.
 type Caller struct {
 	Account     string // id
 	AccountName string
 	Admin       bool // the account administers the server
 	Zone        *time.Location
-	Actor       string // who did it, as the change record names it: "account:ID" or "token:ID"
+	Actor       string // who did it, as the change record names it: "account:ID", "token:ID" or "stdio:ID"
 	ActorName   string // for people to read
 	Token       string // the token's id, "" without one
 	Person      bool   // a web session, or the command line on the machine itself; never a token
@@ -58,7 +63,7 @@ type Caller struct {
 	AllAreas    bool
 	Heaps       []Heap // oldest first; archived ones are not among them
 	Limited     bool   // rate limits bind this caller; false on local data
-	Rate        int    // calls per 60 s if Limited: 0 = no limit
+	Rate        int    // calls per 60 s if Limited: 0 = no limit; below 0 = the server's default, which edge puts in
 	Via         string
 	Client      string // User-Agent, or what the client called itself
 	Address     string
@@ -81,10 +86,8 @@ func (c *Caller) MayArea(area string) bool {
 	return area == Core || c.AllAreas || slices.Contains(c.Areas, area)
 }
 
-// HeapIDs gives the ids of all heaps granted.
-func (c *Caller) HeapIDs() []string { return ids(c.Heaps) }
-
-func ids(hs []Heap) []string {
+// IDs gives the ids of heaps.
+func IDs(hs []Heap) []string {
 	out := make([]string, len(hs))
 	for i, h := range hs {
 		out[i] = h.ID
@@ -122,7 +125,7 @@ func (c *Caller) named(s string) (Heap, error) {
 		return Heap{}, e
 	}
 	e := fault.New(fault.Conflict, "%d heaps are named %q: give the id", len(found), s)
-	e.Field, e.Valid = "heap", ids(found)
+	e.Field, e.Valid = "heap", IDs(found)
 	return Heap{}, e
 }
 

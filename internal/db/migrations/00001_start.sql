@@ -106,7 +106,8 @@ CREATE TABLE project (
 	created_at    BIGINT NOT NULL,
 	updated_at    BIGINT NOT NULL
 );
-CREATE INDEX project_heap ON project (heap, name_folded);
+CREATE UNIQUE INDEX project_name ON project (heap, name_folded) WHERE trashed_at IS NULL;
+CREATE INDEX project_heap ON project (heap);
 
 CREATE TABLE project_log (
 	id         TEXT PRIMARY KEY,
