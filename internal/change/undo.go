@@ -16,8 +16,13 @@ import (
 	"cairn/internal/who"
 )
 
-// maxUndo bounds how many changes one call takes back, since it is one write that others wait for.
-const maxUndo = 1000
+// maxUndo bounds how many changes one call takes back, since it is one write that others wait for; maxLook, how many it looks
+// at; maxLeft, how many of those left alone are listed.
+const (
+	maxUndo = 1000
+	maxLook = 20_000
+	maxLeft = 50
+)
 
 type undoIn struct {
 	ChangeID string `json:"change_id" rule:"max=300"`
@@ -44,7 +49,8 @@ type left struct {
 
 type undoOut struct {
 	Undone    []undone `json:"undone"`
-	Left      []left   `json:"left"`
+	Left      []left   `json:"left"`       // the first of them
+	LeftCount int      `json:"left_count"` // all of them
 	ChangeIDs []string `json:"change_ids"`
 	Request   string   `json:"request"`
 	Run       string   `json:"run"`
@@ -72,10 +78,10 @@ func (s *Service) undo(ctx context.Context, in undoIn) (undoOut, error) {
 		if err != nil {
 			return err
 		}
-		if out.More = len(rows) > maxUndo; out.More {
-			rows = rows[:maxUndo]
-		}
 		for i, r := range rows {
+			if out.More = len(out.Undone) == maxUndo; out.More {
+				break
+			}
 			if err := s.undoOne(ctx, tx, r, &out); err != nil {
 				return err
 			}
@@ -107,7 +113,7 @@ func (s *Service) pick(ctx context.Context, tx *db.Tx, in undoIn) ([]row, error)
 		column, v = "run", in.Run
 	}
 	rows, err := tx.Query(`SELECT `+columns+` FROM change c WHERE `+column+` = $1 AND (id = $1 OR NOT EXISTS (`+inForce+`))
-		ORDER BY at DESC, seq DESC, id DESC LIMIT $2`, v, maxUndo+1)
+		ORDER BY at DESC, seq DESC, id DESC LIMIT $2`, v, maxLook)
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +153,9 @@ const inForce = `SELECT 1 FROM change u WHERE u.undoes = c.id AND NOT EXISTS (SE
 
 func (s *Service) undoOne(ctx context.Context, tx *db.Tx, r row, out *undoOut) error {
 	leave := func(fields []string, why string) {
+		if out.LeftCount++; out.LeftCount > maxLeft {
+			return
+		}
 		out.Left = append(out.Left, left{ChangeID: r.ID, Kind: r.Kind, Thing: r.Thing, Fields: fields, Why: why})
 	}
 	c := who.From(ctx)

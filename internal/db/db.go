@@ -197,10 +197,13 @@ func (d *DB) Now() int64 { return d.clock().UnixMicro() }
 // Counts gives how many writes were committed and in how many commits, since the start.
 func (d *DB) Counts() (writes, commits int64) { return d.writes.Load(), d.commits.Load() }
 
-// Query runs an indexed read. It keeps the values of ctx but not its end: watching a cancellable ctx costs more than such a
-// read does. For reads that can take long use QueryLong. The caller closes the rows.
+// Query runs an indexed read. On SQLite it keeps the values of ctx but not its end: watching a cancellable ctx costs more
+// than such a read does. For reads that can take long use QueryLong. The caller closes the rows.
 func (d *DB) Query(ctx context.Context, q string, args ...any) (*sql.Rows, error) {
-	return d.QueryLong(context.WithoutCancel(ctx), q, args...)
+	if d.dialect == sqliteDialect {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return d.QueryLong(ctx, q, args...)
 }
 
 // QueryLong is Query for reads that should end when ctx does.
@@ -304,10 +307,17 @@ func (s *stmts) close() {
 	s.m.Range(func(_, st any) bool { _ = st.(*sql.Stmt).Close(); return true })
 }
 
-// busy turns a lock that could not be had in time into a fault that asks for a retry.
+// busy turns what the database can't do right now into a fault that asks for a retry, or says what to mend.
 func busy(err error) error {
-	if err != nil && isBusy(err) {
+	switch {
+	case err == nil || fault.Is(err, fault.Unavailable):
+		return err
+	case isBusy(err):
 		return fault.Wrap(fault.Unavailable, err, "the database is busy; try again in a moment").With("reason", "timeout")
+	case isFull(err):
+		return fault.Wrap(fault.Unavailable, err, "the disk is full: nothing was written; make room on the server").With("reason", "unavailable")
+	case isGone(err):
+		return fault.Wrap(fault.Unavailable, err, "the database does not answer; whether a write went through is not known, so ask before you repeat it").With("reason", "unavailable")
 	}
 	return err
 }

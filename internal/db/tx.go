@@ -19,6 +19,9 @@ type Tx struct {
 	// Now is the time of this write in microseconds since 1970 UTC, larger than that of every earlier write of this
 	// process and, on SQLite, of every other process on the folder.
 	Now int64
+	// Wall is what the clock shows, in microseconds since 1970 UTC: for what day it is. Now runs ahead of it where a clock was
+	// ahead once.
+	Wall int64
 
 	ctx      context.Context
 	q        querier
@@ -159,7 +162,10 @@ func (d *DB) tick() int64 {
 	}
 }
 
-const pgTries = 8
+const (
+	pgTries = 8
+	pgWrite = 30 * time.Second // the longest that one write may take
+)
 
 func (d *DB) writePostgres(ctx context.Context, fn func(*Tx) error) error {
 	for try := 1; ; try++ {
@@ -177,13 +183,15 @@ func (d *DB) tryPostgres(ctx context.Context, fn func(*Tx) error) error {
 		return err
 	}
 	defer conn.Close() //nolint:errcheck // it goes back to the pool
-	// Without ctx's end: database/sql would roll back under fn, or leave a commit's fate unknown.
-	sqlTx, err := conn.BeginTx(context.WithoutCancel(ctx), nil)
+	// Without ctx's end: database/sql would roll back under fn, or leave a commit's fate unknown. But not for ever.
+	wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pgWrite)
+	defer cancel()
+	sqlTx, err := conn.BeginTx(wctx, nil)
 	if err != nil {
 		return err
 	}
 	defer sqlTx.Rollback() //nolint:errcheck // after Commit it does nothing
-	t := &Tx{Now: d.tick(), ctx: context.WithValue(context.WithoutCancel(ctx), inWrite{}, true), q: sqlTx, postgres: true}
+	t := &Tx{Now: d.tick(), Wall: d.Now(), ctx: context.WithValue(wctx, inWrite{}, true), q: sqlTx, postgres: true}
 	if err := fn(t); err != nil {
 		return err
 	}

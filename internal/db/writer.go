@@ -196,7 +196,7 @@ func (w *writer) begin() error {
 
 func (w *writer) run(p *pending) {
 	defer func() { p.panicked = recover() }()
-	t := &Tx{Now: w.d.tick(), ctx: context.WithValue(context.WithoutCancel(p.ctx), inWrite{}, true), q: w}
+	t := &Tx{Now: w.d.tick(), Wall: w.d.Now(), ctx: context.WithValue(context.WithoutCancel(p.ctx), inWrite{}, true), q: w}
 	if p.err = p.fn(t); p.err == nil {
 		p.err = t.finish()
 	}

@@ -36,6 +36,9 @@ const (
 // bodyTime is how long a client may take to send a body: one that drips would hold a connection for ever.
 const bodyTime = time.Minute
 
+// lookUpTime is how long the database may take to say who calls, or how often: more would pile calls up.
+const lookUpTime = 5 * time.Second
+
 // Rates per 60 s that no configuration sets.
 const anonymousRate = 100
 
@@ -303,9 +306,11 @@ func (e *Edge) lookUp(r *http.Request, info *Info, via string) (*who.Caller, err
 	if len(auth) == 0 || !strings.EqualFold(scheme, "Bearer") || strings.TrimSpace(token) == "" {
 		return nil, fault.New(fault.Unauthenticated, "Authorization header is required")
 	}
-	c, err := e.ByToken(r.Context(), strings.TrimSpace(token), info.Address)
+	ctx, cancel := context.WithTimeout(r.Context(), lookUpTime)
+	defer cancel()
+	c, err := e.ByToken(ctx, strings.TrimSpace(token), info.Address)
 	if err != nil {
-		if f := fault.From(err); f.Kind == fault.Internal {
+		if f := fault.From(err); f.Kind == fault.Internal || f.Kind == fault.Unavailable {
 			e.Log.Error("a token could not be looked up", "request", info.Request, "cause", err.Error())
 			return nil, fault.Wrap(fault.Unavailable, err, "the token can't be checked right now; try again in a moment").With("reason", "unavailable")
 		}
@@ -388,9 +393,12 @@ func (e *Edge) Limit(ctx context.Context, h http.Header, c *who.Caller) error {
 	if rate == 0 {
 		return nil
 	}
-	w, err := e.Limiter.Take(ctx, key, rate)
+	tctx, cancel := context.WithTimeout(ctx, lookUpTime)
+	defer cancel()
+	w, err := e.Limiter.Take(tctx, key, rate)
 	if err != nil {
-		return err
+		e.Log.Error("a rate window could not be counted", "cause", err.Error())
+		return fault.Wrap(fault.Unavailable, err, "the database does not answer right now; try again in a moment").With("reason", "unavailable")
 	}
 	rateHeaders(h, w)
 	if w.Allowed {
@@ -419,6 +427,9 @@ func (e *Edge) Uncounted(ctx context.Context, h http.Header, c *who.Caller) erro
 
 // Refuse gives the answer to a request whose credential is missing or bad: err, or that its address asked too often.
 func (e *Edge) Refuse(ctx context.Context, h http.Header, err error) error {
+	if fault.Is(err, fault.Unavailable) {
+		return err
+	}
 	if limited := e.Limit(ctx, h, nil); limited != nil {
 		return limited
 	}

@@ -1,6 +1,7 @@
 package op
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -27,10 +29,13 @@ func (o *Op) check(args json.RawMessage) (clean json.RawMessage, ignored []strin
 	if why := rawjson.Well(args); why != "" {
 		return nil, nil, fault.New(fault.Invalid, "the arguments can't be read: %s", why)
 	}
+	if bytes.Contains(args, []byte(".0")) { // see wholePart: the caller's bytes stay as they are
+		args = bytes.Clone(args)
+	}
 	c := checker{loose: o.Loose, forms: o.forms}
 	clean = c.object(o.In, "", args)
 	if c.bad == nil {
-		return clean, c.ignored, nil
+		return clean, few(c.ignored), nil
 	}
 	e := fault.New(fault.Invalid, "%s", strings.Join(c.bad, "; "))
 	e.Errors = c.bad
@@ -38,6 +43,20 @@ func (o *Op) check(args json.RawMessage) (clean json.RawMessage, ignored []strin
 		e.Field, e.Valid = c.field, c.valid
 	}
 	return nil, nil, e
+}
+
+// few shortens a list of names that somebody else made up.
+func few(names []string) []string {
+	const most = 50
+	all := len(names)
+	names = names[:min(all, most)]
+	for i, n := range names {
+		names[i] = short(n)
+	}
+	if all > most {
+		names = append(names, fmt.Sprintf("and %d more", all-most))
+	}
+	return names
 }
 
 // checker walks arguments and schema side by side.
@@ -166,7 +185,7 @@ func (c *checker) value(p *jsonschema.Schema, path string, required bool, v json
 		}
 		c.text(p, path, wrong, rawjson.String(v))
 	case "integer":
-		n, err := strconv.ParseInt(string(v), 10, 64)
+		n, err := strconv.ParseInt(string(wholePart(v)), 10, 64)
 		if err != nil {
 			wrong()
 			return
@@ -199,6 +218,19 @@ func (c *checker) value(p *jsonschema.Schema, path string, required bool, v json
 			c.object(p, path, v)
 		}
 	}
+}
+
+// wholePart gives a number without a fraction of noughts, such as 60 of 60.0, which JSON Schema counts as a whole number. It
+// blanks the fraction where it stands, since encoding/json doesn't take it for an integer.
+func wholePart(v json.RawMessage) json.RawMessage {
+	whole, fraction, has := bytes.Cut(v, []byte("."))
+	if !has || len(bytes.Trim(fraction, "0")) > 0 {
+		return v
+	}
+	for i := len(whole); i < len(v); i++ {
+		v[i] = ' '
+	}
+	return whole
 }
 
 func (c *checker) list(p *jsonschema.Schema, path string, list []json.RawMessage) {
@@ -234,7 +266,7 @@ func (c *checker) text(p *jsonschema.Schema, path string, wrong func(), s string
 		c.fail(path, "has a NUL character, which can't be stored")
 		return
 	}
-	if p.MinLength != nil && *p.MinLength > 0 && strings.TrimSpace(s) == "" {
+	if p.MinLength != nil && *p.MinLength > 0 && strings.IndexFunc(s, visible) < 0 {
 		wrong()
 		return
 	}
@@ -265,6 +297,11 @@ func (c *checker) text(p *jsonschema.Schema, path string, wrong func(), s string
 			c.fail(path, "is %q, must be an address that begins with http:// or https://", short(s))
 		}
 	}
+}
+
+// visible tells whether a character leaves a mark: a name of blanks and invisible characters is none.
+func visible(r rune) bool {
+	return unicode.IsGraphic(r) && !unicode.IsSpace(r) && !unicode.IsMark(r) && r != 0x2800 && r != 0x3164 && r != 0x115f && r != 0x1160 && r != 0xffa0
 }
 
 func short(s string) string {

@@ -77,7 +77,7 @@ func (s *Service) create(ctx context.Context, in createIn, cat string) (createOu
 		if err != nil {
 			return err
 		}
-		today := c.Day(tx.Now)
+		today := c.Day(tx.Wall)
 		t = &row{ID: db.NewID(), Heap: heap, Project: project, Name: strings.TrimSpace(in.Name), Description: opt(in.Description), SourceURL: opt(in.SourceURL),
 			StartDate: opt(op.Day(in.StartDate)), DueDate: &today, ExternalRef: opt(in.ExternalRef)}
 		if d := op.Day(in.DueDate); d != "" {

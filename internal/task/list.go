@@ -176,6 +176,9 @@ func (in listIn) where(c *who.Caller, args *db.Args) (string, error) {
 	return b.String(), nil
 }
 
+// maxFound bounds how far into what a query finds a list looks.
+const maxFound = 1 << 21
+
 // chunk is how many found tasks are read at a time: one text for the statement cache.
 const chunk = 100
 
@@ -189,7 +192,7 @@ func (s *Service) listFound(ctx context.Context, in listIn, heaps []who.Heap, wh
 	}
 	start := 0
 	if key != nil {
-		if start, err = strconv.Atoi(key[0]); err != nil || start < 0 {
+		if start, err = strconv.Atoi(key[0]); err != nil || start < 0 || start > maxFound {
 			return out, op.BadCursor()
 		}
 	}
@@ -216,7 +219,7 @@ func (s *Service) listFound(ctx context.Context, in listIn, heaps []who.Heap, wh
 				i++
 			}
 		}
-		if full || !res.More {
+		if full || !res.More || want > maxFound {
 			return out, nil
 		}
 	}

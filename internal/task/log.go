@@ -66,7 +66,7 @@ func (s *Service) logSession(ctx context.Context, in sessionIn) (sessionOut, err
 		if err != nil {
 			return err
 		}
-		out = sessionOut{ID: db.NewID(), Result: "created", ProjectID: p.ID, Requested: len(in.Completed), Completed: []string{}, Created: []string{}, Skipped: []string{}, project: p.Name}
+		out = sessionOut{ID: db.NewID(), Result: "created", ProjectID: p.ID, Completed: []string{}, Created: []string{}, Skipped: []string{}, project: p.Name}
 		content := in.Summary
 		if in.NextSteps != "" {
 			content += "\n\nNext steps: " + in.NextSteps
@@ -85,7 +85,7 @@ func (s *Service) logSession(ctx context.Context, in sessionIn) (sessionOut, err
 			return err
 		}
 		for _, n := range in.New {
-			today := c.Day(tx.Now)
+			today := c.Day(tx.Wall)
 			t := &row{ID: db.NewID(), Heap: p.Heap, Project: &p.ID, Name: strings.TrimSpace(n.Text), Effort: n.Effort, WorkNotes: opt(n.Notes), DueDate: &today}
 			if err := insert(ctx, tx, t); err != nil {
 				return err
@@ -108,7 +108,9 @@ func (o *sessionOut) finishTasks(ctx context.Context, tx *db.Tx, p *project, ids
 		sorted[i] = strings.ToLower(id)
 	}
 	slices.Sort(sorted)
-	for _, id := range slices.Compact(sorted) {
+	sorted = slices.Compact(sorted)
+	o.Requested = len(sorted)
+	for _, id := range sorted {
 		t := &row{}
 		err := tx.One(`SELECT `+columns+` FROM task t WHERE t.id = $1 AND t.project = $2`+tx.ForUpdate(), []any{id, p.ID}, t.dest()...)
 		if db.IsNone(err) || err == nil && (t.CompletedAt != nil || t.TrashedAt != nil) {
@@ -119,7 +121,7 @@ func (o *sessionOut) finishTasks(ctx context.Context, tx *db.Tx, p *project, ids
 			return err
 		}
 		old := *t
-		t.finish(who.From(ctx), tx.Now)
+		t.finish(who.From(ctx), tx)
 		if _, err := save(ctx, tx, &old, t, change.Update, "Completed task"); err != nil {
 			return err
 		}

@@ -185,10 +185,10 @@ type updateProjectIn struct {
 }
 
 func (s *Service) updateProject(ctx context.Context, in updateProjectIn) (projectOut, error) {
-	if in.Name == nil && in.Focus == nil && in.Archived == nil && in.Clear == nil {
+	if in.Name == nil && in.Focus == nil && in.Archived == nil && len(in.Clear) == 0 {
 		return projectOut{}, fault.Bad("name", "or another field to change must be given")
 	}
-	if in.Focus != nil && in.Clear != nil {
+	if in.Focus != nil && len(in.Clear) > 0 {
 		return projectOut{}, fault.Bad("clear", "names current_focus, which is given a value too")
 	}
 	c := who.From(ctx)
@@ -205,7 +205,7 @@ func (s *Service) updateProject(ctx context.Context, in updateProjectIn) (projec
 		if in.Focus != nil {
 			p.Focus = opt(*in.Focus)
 		}
-		if in.Clear != nil {
+		if len(in.Clear) > 0 {
 			p.Focus = nil
 		}
 		if in.Archived != nil {

@@ -195,6 +195,11 @@ func (s *Service) setTaskFields(ctx context.Context, tx *db.Tx, id string, set m
 			t.CompletionDate, t.CompletedAt = &done.Date, &done.At
 		}
 	}
+	if old.TrashedAt != nil && t.TrashedAt == nil && where == nil {
+		if err := checkProject(tx, t.Project, t.Heap); err != nil {
+			return err
+		}
+	}
 	if where != nil {
 		if h, _ := who.From(ctx).ByID(where.Heap); !h.Writable() {
 			return fault.New(fault.Conflict, "the heap it came from is not yours to write")

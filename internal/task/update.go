@@ -13,10 +13,16 @@ import (
 )
 
 // edit changes one task in a write: set gets the task and changes it. Where nothing differs in the end, nothing is written and the result is existing.
-func (s *Service) edit(ctx context.Context, r ref, effect, summary string, allowTrashed bool, set func(tx *db.Tx, t *row) error) (One, error) {
+// first, if not nil, runs before the task is locked.
+func (s *Service) edit(ctx context.Context, r ref, effect, summary string, allowTrashed bool, first func(tx *db.Tx) error, set func(tx *db.Tx, t *row) error) (One, error) {
 	c := who.From(ctx)
 	var out One
 	err := s.db.Write(ctx, func(tx *db.Tx) error {
+		if first != nil {
+			if err := first(tx); err != nil {
+				return err
+			}
+		}
 		t, err := load(ctx, tx.One, r, tx.ForUpdate())
 		if err != nil {
 			return err
@@ -62,34 +68,34 @@ type completeIn struct {
 
 func (s *Service) complete(ctx context.Context, in completeIn) (One, error) {
 	if in.Completed != nil && !*in.Completed {
-		return s.edit(ctx, in.ref, change.Update, "Reopened task", false, func(_ *db.Tx, t *row) error {
+		return s.edit(ctx, in.ref, change.Update, "Reopened task", false, nil, func(_ *db.Tx, t *row) error {
 			t.CompletedAt, t.CompletionDate = nil, nil
 			return nil
 		})
 	}
-	return s.edit(ctx, in.ref, change.Update, "Completed task", false, func(tx *db.Tx, t *row) error {
-		t.finish(who.From(ctx), tx.Now)
+	return s.edit(ctx, in.ref, change.Update, "Completed task", false, nil, func(tx *db.Tx, t *row) error {
+		t.finish(who.From(ctx), tx)
 		return nil
 	})
 }
 
 // finish marks a task done; a second time changes nothing.
-func (r *row) finish(c *who.Caller, now int64) {
+func (r *row) finish(c *who.Caller, tx *db.Tx) {
 	if r.CompletedAt == nil {
-		day := c.Day(now)
+		day, now := c.Day(tx.Wall), tx.Now
 		r.CompletedAt, r.CompletionDate = &now, &day
 	}
 }
 
 func (s *Service) trash(ctx context.Context, in ref) (One, error) {
-	return s.edit(ctx, in, change.Delete, "Deleted task", true, func(tx *db.Tx, t *row) error {
+	return s.edit(ctx, in, change.Delete, "Deleted task", true, nil, func(tx *db.Tx, t *row) error {
 		t.TrashedAt = trashedAt(change.Trashed, t.TrashedAt, tx.Now)
 		return nil
 	})
 }
 
 func (s *Service) restore(ctx context.Context, in ref) (One, error) {
-	return s.edit(ctx, in, change.Restore, "Restored task", true, func(tx *db.Tx, t *row) error {
+	return s.edit(ctx, in, change.Restore, "Restored task", true, nil, func(tx *db.Tx, t *row) error {
 		if t.TrashedAt == nil {
 			return nil
 		}
@@ -121,7 +127,14 @@ func (s *Service) update(ctx context.Context, in updateIn) (One, error) {
 	if err := in.check(); err != nil {
 		return One{}, err
 	}
-	return s.edit(ctx, in.ref, change.Update, "Changed task", false, func(tx *db.Tx, t *row) error {
+	var into *project
+	first := func(tx *db.Tx) (err error) { // the project before the task, as log_session_summary does: else they wait in a circle
+		if into = nil; in.ProjectID != nil {
+			into, err = loadProject(who.From(ctx), tx, projectRef{ProjectID: *in.ProjectID}, "")
+		}
+		return err
+	}
+	return s.edit(ctx, in.ref, change.Update, "Changed task", false, first, func(_ *db.Tx, t *row) error {
 		if in.Name != nil {
 			t.Name = strings.TrimSpace(*in.Name)
 		}
@@ -142,8 +155,8 @@ func (s *Service) update(ctx context.Context, in updateIn) (One, error) {
 			t.Effort = in.EffortMinutes
 		}
 		t.clear(in.Clear)
-		if in.ProjectID != nil {
-			return t.moveTo(ctx, tx, *in.ProjectID)
+		if into != nil { // a task lies in its project's heap
+			t.Project, t.Heap = &into.ID, into.Heap
 		}
 		return nil
 	})
@@ -188,14 +201,4 @@ func (r *row) clear(fields []string) {
 			r.WorkNotes = nil
 		}
 	}
-}
-
-// moveTo puts a task into a project, and with it into the project's heap.
-func (r *row) moveTo(ctx context.Context, tx *db.Tx, project string) error {
-	p, err := loadProject(who.From(ctx), tx, projectRef{ProjectID: project}, "")
-	if err != nil {
-		return err
-	}
-	r.Project, r.Heap = &p.ID, p.Heap
-	return nil
 }

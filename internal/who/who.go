@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 
 	"cairn/internal/fault"
@@ -44,7 +45,7 @@ func (h Heap) Writable() bool { return h.Role != "viewer" && h.Role != "" }
 
 // Fold makes names that a person takes for the same the same: case, composition and the amount of space don't count.
 func Fold(name string) string {
-	return strings.ToLower(norm.NFKC.String(strings.Join(strings.Fields(name), " ")))
+	return norm.NFKC.String(cases.Fold().String(norm.NFKC.String(strings.Join(strings.Fields(name), " "))))
 }
 
 // Caller is who calls, for one request.
