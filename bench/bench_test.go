@@ -31,8 +31,8 @@ func TestWordsDiffer(t *testing.T) {
 }
 
 func TestFileSystem(t *testing.T) {
-	mounts := "a / ext4 rw 0 0\nb /tmp tmpfs rw 0 0\nc /tmp/deep xfs rw 0 0\n"
-	for dir, want := range map[string]string{"/tmp/deep/x": "xfs", "/tmp/deeper": "tmpfs", "/home": "ext4"} {
+	mounts := "a / ext4 rw 0 0\nb /mnt tmpfs rw 0 0\nc /mnt/deep xfs rw 0 0\n"
+	for dir, want := range map[string]string{"/mnt/deep/x": "xfs", "/mnt/deeper": "tmpfs", "/home": "ext4"} {
 		if got := fileSystem(mounts, dir); got != want {
 			t.Errorf("%s: %s, want %s", dir, got, want)
 		}

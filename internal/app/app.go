@@ -92,7 +92,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	for name := range c.ToolLimits {
 		if a.Runner.Find(name) == nil {
 			_ = a.Close()
-			return nil, fmt.Errorf("CAIRN_TOOL_LIMITS: there is no tool %q", name)
+			return nil, fault.New(fault.Invalid, "CAIRN_TOOL_LIMITS: there is no tool %q", name)
 		}
 	}
 	a.Runner.Limit, a.Runner.Record = a.limitTool, a.Recorder.Call

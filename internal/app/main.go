@@ -42,7 +42,7 @@ func openLocal(ctx context.Context, c *config.Config, log *slog.Logger) (*cli.Lo
 	if err != nil {
 		return nil, err
 	}
-	return &cli.Local{Runner: a.Runner, Close: a.Close, Serve: a.Serve,
+	return &cli.Local{Created: a.Created, Runner: a.Runner, Close: a.Close, Serve: a.Serve,
 		Person: func(ctx context.Context) (*who.Caller, error) {
 			caller, err := a.Accounts.Owner(ctx, "", true)
 			if err == nil {

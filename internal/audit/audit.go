@@ -6,6 +6,8 @@ package audit
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -61,6 +63,7 @@ type Recorder struct {
 	mu     sync.Mutex
 	uses   []usage
 	events []Event
+	used   map[string]int64 // tokens that were used, and when last
 	lost   int
 	wake   chan struct{}
 	done   chan struct{}
@@ -140,6 +143,16 @@ func (r *Recorder) Call(c op.Call) {
 	r.add(&usage{at, c.Took.Microseconds(), w.Account, w.Actor, w.Token, c.Op.Name, outcome, w.Client, w.Address, w.Via, w.Request}, events...)
 }
 
+// Used records that a token was used, for whatever: its calls are counted apart.
+func (r *Recorder) Used(token string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.used == nil {
+		r.used = map[string]int64{}
+	}
+	r.used[token] = r.db.Now()
+}
+
 // Event records an event off the caller's path.
 func (r *Recorder) Event(e Event) {
 	e.at = r.db.Now()
@@ -193,13 +206,13 @@ func (r *Recorder) Close() {
 
 func (r *Recorder) flush() {
 	r.mu.Lock()
-	uses, events, lost := r.uses, r.events, r.lost
-	r.uses, r.events, r.lost = nil, nil, 0
+	uses, events, used, lost := r.uses, r.events, r.used, r.lost
+	r.uses, r.events, r.used, r.lost = nil, nil, nil, 0
 	r.mu.Unlock()
 	if lost > 0 {
 		r.log.Error("usage rows were lost: the database was too slow", "rows", lost)
 	}
-	if len(uses)+len(events) == 0 {
+	if len(uses)+len(events)+len(used) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -213,7 +226,7 @@ func (r *Recorder) flush() {
 				return err
 			}
 		}
-		return countTokens(tx, uses)
+		return countTokens(tx, uses, used)
 	})
 	if err != nil {
 		r.log.Error("usage rows could not be written", "rows", len(uses)+len(events), "cause", err.Error())
@@ -278,10 +291,13 @@ func clip(s string) string {
 }
 
 // countTokens brings the tokens' own figures up to date.
-func countTokens(tx *db.Tx, uses []usage) error {
+func countTokens(tx *db.Tx, uses []usage, used map[string]int64) error {
 	type sum struct{ last, calls, errs, micros int64 }
 	sums := map[string]*sum{}
-	var order []string
+	order := slices.Sorted(maps.Keys(used)) // in one order, so that replicas don't wait for each other in a circle
+	for _, id := range order {
+		sums[id] = &sum{last: used[id]}
+	}
 	for _, u := range uses {
 		if u.token == "" {
 			continue

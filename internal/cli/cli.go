@@ -28,11 +28,12 @@ import (
 
 // Local is an open Cairn on this machine.
 type Local struct {
-	Runner *op.Runner
-	Person func(ctx context.Context) (*who.Caller, error) // the owner, at the keyboard
-	Stdio  func(ctx context.Context, in io.Reader, out io.Writer) error
-	Serve  func(ctx context.Context, ready func(address string)) error
-	Close  func() error
+	Created bool // its first account was made just now: the data was empty
+	Runner  *op.Runner
+	Person  func(ctx context.Context) (*who.Caller, error) // the owner, at the keyboard
+	Stdio   func(ctx context.Context, in io.Reader, out io.Writer) error
+	Serve   func(ctx context.Context, ready func(address string)) error
+	Close   func() error
 }
 
 // Check is one thing that doctor looked at.
@@ -132,7 +133,7 @@ var errSaid = errors.New("said")
 
 func (r *run) root() *cobra.Command {
 	root := &cobra.Command{
-		Use: "cairn", Short: "One place of your own that every AI agent can work in", SilenceUsage: true, SilenceErrors: true,
+		Use: "cairn", Version: r.p.Version, Short: "One place of your own that every AI agent can work in", SilenceUsage: true, SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return r.load(cmd) },
 	}
 	root.SetIn(r.in)
@@ -274,6 +275,9 @@ func (r *run) call(ctx context.Context, name string, args any) (op.Result, error
 		return op.Result{}, err
 	}
 	defer l.Close() //nolint:errcheck // what was written is durable already
+	if l.Created {
+		fmt.Fprintln(r.err, "cairn: there was no data at "+r.where()+", so an empty one was made; --data names another place")
+	}
 	c, err := l.Person(ctx)
 	if err != nil {
 		return op.Result{}, err

@@ -113,7 +113,7 @@ func limits(p *jsonschema.Schema) (out []string) {
 		out = append(out, fmt.Sprintf("at most %d", *p.MaxItems))
 	}
 	if p.Minimum != nil && p.Maximum != nil {
-		out = append(out, fmt.Sprintf("%v to %v", *p.Minimum, *p.Maximum))
+		out = append(out, fmt.Sprintf("%.0f to %.0f", *p.Minimum, *p.Maximum))
 	}
 	return out
 }

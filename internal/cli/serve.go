@@ -33,6 +33,9 @@ func (r *run) serveCommand() *cobra.Command {
 			}
 			defer release()
 			l, err := r.p.Open(cmd.Context(), c, log)
+			if isFault(err) {
+				return err
+			}
 			if err != nil {
 				return failure{err}
 			}

@@ -75,8 +75,18 @@ func From(ctx context.Context) *Info {
 	return i
 }
 
-// public paths answer whatever the Host header says: a load balancer asks by address.
-var public = []string{"/healthz", "/readyz"}
+// isHealth tells whether a request asks for the server's health, which answers whatever the Host header says: a load balancer
+// asks by address. A plain GET of the MCP paths is such a request too.
+func isHealth(r *http.Request) bool {
+	switch r.URL.Path {
+	case "/healthz", "/readyz":
+		return true
+	case "/mcp", "/functions/v1/mcp-server":
+		return r.Method == http.MethodGet && r.Header.Get("Mcp-Protocol-Version") == "" && r.Header.Get("Authorization") == "" &&
+			!strings.Contains(strings.ToLower(strings.Join(r.Header.Values("Accept"), ",")), "text/event-stream")
+	}
+	return false
+}
 
 // anyOrigin are the paths that every web page may read: discovery, registration and tokens carry no credential of a
 // browser's.
@@ -106,13 +116,17 @@ func (e *Edge) Wrap(h http.Handler) http.Handler {
 				panic(http.ErrAbortHandler) // else half an answer would end like a whole one
 			}
 		}()
-		if !slices.Contains(public, r.URL.Path) {
+		if !isHealth(r) {
 			if err := e.checkHost(r); err != nil {
 				e.Word(rec, r, err)
 				return
 			}
 		}
 		if done := e.cors(rec, r); done {
+			return
+		}
+		if r.Header.Get("Authorization") != "" && strings.Contains(r.URL.RawQuery, "cairn_") { // aloud, so that whoever leaks it notices; alone it counts for nothing
+			e.Word(rec, r, fault.New(fault.InvalidRequest, "a token in the address is refused, since addresses are logged on the way: send it as Authorization: Bearer, and revoke this one"))
 			return
 		}
 		h.ServeHTTP(rec, r)
@@ -291,7 +305,8 @@ func (e *Edge) Caller(r *http.Request, via string) (*who.Caller, error) {
 		} else {
 			event.Event, event.Detail = audit.AuthFailure, detail+" "+fault.From(info.authErr).Kind.Wire().Name
 		}
-		if info.caller != nil {
+		if c := info.caller; c != nil {
+			e.Recorder.Used(c.Token)
 			e.Recorder.Event(event)
 		} else if !fault.Is(info.authErr, fault.Unauthenticated) {
 			info.failure = &event
@@ -456,10 +471,14 @@ func rateHeaders(h http.Header, w audit.Window) {
 	h.Set("X-RateLimit-Remaining", strconv.Itoa(w.Remaining))
 }
 
-// RetryAfter writes the header that goes with a refusal.
+// RetryAfter writes the headers that go with a refusal for too many calls; the limit shown is the one that was met.
 func RetryAfter(h http.Header, f *fault.Error) {
 	if s, ok := f.Data["retryAfter"].(int64); ok {
 		h.Set("Retry-After", strconv.FormatInt(s, 10))
+	}
+	if limit, ok := f.Data["limit"].(int); ok && f.Kind == fault.Limited {
+		h.Set("X-RateLimit-Limit", strconv.Itoa(limit))
+		h.Set("X-RateLimit-Remaining", "0")
 	}
 }
 

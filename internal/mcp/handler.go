@@ -348,7 +348,7 @@ func (q *request) batch(list []json.RawMessage) {
 	case q.authErr != nil:
 		q.fail(nil, d, q.h.edge.Refuse(q.r.Context(), q.w.Header(), q.authErr))
 		return
-	case v != "" && v != v20241105 && v != v20250326:
+	case v != "" && v != v20241105 && v != v20250326 && !q.alias:
 		q.fail(nil, d, fault.New(fault.InvalidRequest, "protocol version %s has no batches: send one message a request", v))
 		return
 	case len(list) == 0:
@@ -408,7 +408,9 @@ func acceptsStream(r *http.Request) bool {
 // sdk hands the request on to the SDK.
 func (q *request) sdk(m *message) {
 	h := q.h.json
-	if acceptsStream(q.r) {
+	if q.alias {
+		q.r.Header.Del("Mcp-Protocol-Version") // HeroMind's dialect, whatever it says
+	} else if acceptsStream(q.r) {
 		h = q.h.sse
 		q.w.Header().Set("X-Accel-Buffering", "no") // nginx would hold a stream back
 	}

@@ -59,13 +59,7 @@ func (r *Runner) Find(name string) *Op { return r.byName[name] }
 
 // Sets lists the names that narrow or widen the list: core, the areas, and the sets off the default list.
 func (r *Runner) Sets() []string {
-	sets := append([]string{who.Core}, who.Areas...)
-	for _, o := range r.ops {
-		if o.Set != "" && !slices.Contains(sets, o.Set) {
-			sets = append(sets, o.Set)
-		}
-	}
-	return sets
+	return slices.Concat([]string{who.Core}, who.Areas, []string{"record", "panels", "admin"})
 }
 
 type admittedKey struct{}

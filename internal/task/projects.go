@@ -62,11 +62,13 @@ const maxProjects = 100
 // Texts gives the line and the JSON array that HeroMind gave.
 func (o projectsOut) Texts([]byte) []string {
 	first := "Projects (" + strconv.Itoa(o.Count) + "):"
+	last := ""
 	if o.More > 0 {
-		first += " (+" + strconv.Itoa(o.More) + " more; go on with cursor " + *o.NextCursor + ")"
+		first += " (+" + strconv.Itoa(o.More) + " more)"
+		last = "\nGo on with cursor " + *o.NextCursor
 	}
 	list, _ := marshal(o.Projects)
-	return []string{first + "\n" + string(list)}
+	return []string{first + "\n" + string(list) + last}
 }
 
 func (s *Service) listProjects(ctx context.Context, in listProjectsIn) (projectsOut, error) {
