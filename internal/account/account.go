@@ -115,7 +115,7 @@ func (s *Service) Owner(ctx context.Context, name string, person bool) (*who.Cal
 	}
 	c.Heaps = readHeaps(heaps, nil)
 	c.Zone, c.Admin = location(zone), admin == 1
-	c.Actor, c.ActorName = "account:"+c.Account, c.AccountName
+	c.Actor = "account:" + c.Account
 	if !person {
 		c.Actor = "stdio:" + c.Account // an agent on the machine itself; what it does is not the person's doing
 	}

@@ -56,9 +56,9 @@ func (s *Service) ByToken(ctx context.Context, token, address string) (*who.Call
 		heaps                      *string
 		r                          rights
 	)
-	err := s.db.One(ctx, `SELECT t.id, t.name, t.hash, t.rights, t.expires_at, t.revoked_at, a.id, a.name, a.zone, a.admin, a.disabled_at, `+heapsColumn+`
+	err := s.db.One(ctx, `SELECT t.id, t.hash, t.rights, t.expires_at, t.revoked_at, a.id, a.name, a.zone, a.admin, a.disabled_at, `+heapsColumn+`
 		FROM token t JOIN account a ON a.id = t.account WHERE t.hash = $1`, []any{want, fieldEnd, heapEnd},
-		&c.Token, &c.ActorName, &stored, &text, &expires, &revoked, &c.Account, &c.AccountName, &zone, &admin, &disabled, &heaps)
+		&c.Token, &stored, &text, &expires, &revoked, &c.Account, &c.AccountName, &zone, &admin, &disabled, &heaps)
 	if db.IsNone(err) {
 		return nil, invalid
 	}

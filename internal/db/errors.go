@@ -13,45 +13,42 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// IsUnique tells whether err is a unique constraint that was broken.
-func IsUnique(err error) bool {
+// codes gives the code of an error of SQLite's, or the SQLSTATE of one of PostgreSQL's.
+func codes(err error) (lite int, state string) {
 	var s *sqlite.Error
 	if errors.As(err, &s) {
-		return s.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || s.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
+		return s.Code(), ""
 	}
 	var p *pgconn.PgError
-	return errors.As(err, &p) && p.Code == "23505"
+	if errors.As(err, &p) {
+		return 0, p.Code
+	}
+	return 0, ""
+}
+
+// IsUnique tells whether err is a unique constraint that was broken.
+func IsUnique(err error) bool {
+	lite, state := codes(err)
+	return lite == sqlite3.SQLITE_CONSTRAINT_UNIQUE || lite == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY || state == "23505"
 }
 
 // isBusy tells whether a lock could not be had in time.
 func isBusy(err error) bool {
-	var s *sqlite.Error
-	if errors.As(err, &s) {
-		return s.Code()&0xff == sqlite3.SQLITE_BUSY
-	}
-	var p *pgconn.PgError
-	return errors.As(err, &p) && (p.Code == "55P03" || p.Code == "40P01" || p.Code == "40001")
+	lite, state := codes(err)
+	return lite&0xff == sqlite3.SQLITE_BUSY || state == "55P03" || isSerialization(err)
 }
 
 // isFull tells whether there is no room left.
 func isFull(err error) bool {
-	var s *sqlite.Error
-	if errors.As(err, &s) {
-		return s.Code()&0xff == sqlite3.SQLITE_FULL
-	}
-	var p *pgconn.PgError
-	return errors.As(err, &p) && p.Code == "53100"
+	lite, state := codes(err)
+	return lite&0xff == sqlite3.SQLITE_FULL || state == "53100"
 }
 
 // isGone tells whether the database was lost on the way: its connections broken, the server stopping, the disk failing.
 func isGone(err error) bool {
-	var s *sqlite.Error
-	if errors.As(err, &s) {
-		return s.Code()&0xff == sqlite3.SQLITE_IOERR
-	}
-	var p *pgconn.PgError
-	if errors.As(err, &p) {
-		return strings.HasPrefix(p.Code, "08") || strings.HasPrefix(p.Code, "57P0") || p.Code == "53300"
+	lite, state := codes(err)
+	if lite != 0 || state != "" {
+		return lite&0xff == sqlite3.SQLITE_IOERR || strings.HasPrefix(state, "08") || strings.HasPrefix(state, "57P0") || state == "53300"
 	}
 	var n net.Error
 	var c *pgconn.ConnectError
@@ -60,8 +57,8 @@ func isGone(err error) bool {
 
 // isSerialization tells whether PostgreSQL asks to run the transaction again.
 func isSerialization(err error) bool {
-	var p *pgconn.PgError
-	return errors.As(err, &p) && (p.Code == "40001" || p.Code == "40P01")
+	_, state := codes(err)
+	return state == "40001" || state == "40P01"
 }
 
 // errHeld says that another process holds a lock that was not waited for.

@@ -83,9 +83,14 @@ func isHealth(r *http.Request) bool {
 		return true
 	case "/mcp", "/functions/v1/mcp-server":
 		return r.Method == http.MethodGet && r.Header.Get("Mcp-Protocol-Version") == "" && r.Header.Get("Authorization") == "" &&
-			!strings.Contains(strings.ToLower(strings.Join(r.Header.Values("Accept"), ",")), "text/event-stream")
+			!AcceptsStream(r)
 	}
 	return false
+}
+
+// AcceptsStream tells whether the client takes an event stream for an answer.
+func AcceptsStream(r *http.Request) bool {
+	return strings.Contains(strings.ToLower(strings.Join(r.Header.Values("Accept"), ",")), "text/event-stream")
 }
 
 // anyOrigin are the paths that every web page may read: discovery, registration and tokens carry no credential of a

@@ -94,7 +94,7 @@ func (h *Handler) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 func (q *request) other() {
 	var err error
 	q.caller, err = q.h.edge.Caller(q.r, who.ViaMCP)
-	if q.r.Method == http.MethodGet && !acceptsStream(q.r) && q.r.Header.Get("Mcp-Protocol-Version") == "" {
+	if q.r.Method == http.MethodGet && !edge.AcceptsStream(q.r) && q.r.Header.Get("Mcp-Protocol-Version") == "" {
 		b, _ := rawjson.Marshal(q.h.health(q.r.Context()))
 		edge.JSON(q.w, http.StatusOK, b)
 		return
@@ -200,7 +200,7 @@ func (q *request) direct(ctx context.Context, m *message, d dialect) ([]byte, er
 	}
 	switch m.Method {
 	case "tools/call":
-		if d != hero && (q.h.tools.runner.Find(m.Name) == nil || m.progress && acceptsStream(q.r)) {
+		if d != hero && (q.h.tools.runner.Find(m.Name) == nil || m.progress && edge.AcceptsStream(q.r)) {
 			return nil, nil
 		}
 		return q.call(ctx, m, d)
@@ -400,17 +400,12 @@ func (b *buffer) Header() http.Header { return b.header }
 // WriteHeader drops the status.
 func (b *buffer) WriteHeader(int) {}
 
-// acceptsStream tells whether the client takes an event stream for an answer.
-func acceptsStream(r *http.Request) bool {
-	return strings.Contains(strings.ToLower(strings.Join(r.Header.Values("Accept"), ",")), "text/event-stream")
-}
-
 // sdk hands the request on to the SDK.
 func (q *request) sdk(m *message) {
 	h := q.h.json
 	if q.alias {
 		q.r.Header.Del("Mcp-Protocol-Version") // HeroMind's dialect, whatever it says
-	} else if acceptsStream(q.r) {
+	} else if edge.AcceptsStream(q.r) {
 		h = q.h.sse
 		q.w.Header().Set("X-Accel-Buffering", "no") // nginx would hold a stream back
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"cairn/internal/edge"
 	"cairn/internal/fault"
 	"cairn/internal/rawjson"
 )
@@ -227,7 +228,7 @@ func dialectOf(r *http.Request, m *message, alias bool) (dialect, error) {
 	}
 	switch v {
 	case "":
-		if acceptsStream(r) {
+		if edge.AcceptsStream(r) {
 			return legacy, nil // 2025-03-26, which had no header
 		}
 		return hero, nil

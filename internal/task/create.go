@@ -8,7 +8,6 @@ import (
 	"cairn/internal/db"
 	"cairn/internal/fault"
 	"cairn/internal/op"
-	"cairn/internal/rawjson"
 	"cairn/internal/who"
 )
 
@@ -54,8 +53,6 @@ func (o createOut) Texts(json []byte) []string {
 	return []string{strings.Join(lines, "\n"), string(json)}
 }
 
-func marshal(v any) ([]byte, error) { return rawjson.Marshal(v) }
-
 // fits says which kinds of heap a category's tasks may lie in.
 func fits(cat string) func(kind string) bool {
 	return func(kind string) bool { return category(kind) == cat }
@@ -67,9 +64,12 @@ func (s *Service) create(ctx context.Context, in createIn, cat string) (createOu
 	result := ""
 	err := s.db.Write(ctx, func(tx *db.Tx) (err error) {
 		if in.ExternalRef != "" {
-			if t, err = byRef(c, tx.One, in.ExternalRef, tx.ForUpdate()); err != nil || t != nil {
+			if t, err = byRef(c, tx.One, in.ExternalRef, tx.ForUpdate()); err != nil {
+				return err
+			}
+			if t != nil {
 				result = "existing"
-				return fill(ctx, tx, t, in, err)
+				return fill(ctx, tx, t, in)
 			}
 		}
 		result = "created"
@@ -88,8 +88,10 @@ func (s *Service) create(ctx context.Context, in createIn, cat string) (createOu
 		}
 		// On PostgreSQL another write made the ref in between.
 		result = "existing"
-		t, err = byRef(c, tx.One, in.ExternalRef, tx.ForUpdate())
-		return fill(ctx, tx, t, in, err)
+		if t, err = byRef(c, tx.One, in.ExternalRef, tx.ForUpdate()); err != nil {
+			return err
+		}
+		return fill(ctx, tx, t, in)
 	})
 	if err != nil {
 		return createOut{}, err
@@ -103,9 +105,9 @@ func (s *Service) create(ctx context.Context, in createIn, cat string) (createOu
 
 // fill adds a description or source_url that an existing task lacks and leaves all else of it alone. A trashed task stays as
 // it is.
-func fill(ctx context.Context, tx *db.Tx, t *row, in createIn, err error) error {
-	if err != nil || t == nil || t.TrashedAt != nil {
-		return err
+func fill(ctx context.Context, tx *db.Tx, t *row, in createIn) error {
+	if t.TrashedAt != nil {
+		return nil
 	}
 	if h, _ := who.From(ctx).ByID(t.Heap); !h.Writable() {
 		return nil
@@ -117,7 +119,7 @@ func fill(ctx context.Context, tx *db.Tx, t *row, in createIn, err error) error 
 	if text(t.SourceURL) == "" && in.SourceURL != "" {
 		t.SourceURL = &in.SourceURL
 	}
-	_, err = save(ctx, tx, &old, t, change.Update, "Filled in")
+	_, err := save(ctx, tx, &old, t, change.Update, "Filled in")
 	return err
 }
 

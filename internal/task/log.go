@@ -10,6 +10,7 @@ import (
 	"cairn/internal/change"
 	"cairn/internal/db"
 	"cairn/internal/op"
+	"cairn/internal/rawjson"
 	"cairn/internal/who"
 )
 
@@ -136,11 +137,7 @@ func getLogFields(tx *db.Tx, id string) (string, map[string]json.RawMessage, err
 	if err := tx.One(`SELECT heap, project, content, trashed_at FROM project_log WHERE id = $1`+tx.ForUpdate(), []any{id}, &heap, &project, &content, &trashed); err != nil {
 		return "", nil, err
 	}
-	state := change.Live
-	if trashed != nil {
-		state = change.Trashed
-	}
-	now, err := raw(change.Fields{change.State: state, "project_id": project, "content": content})
+	now, err := raw(change.Fields{change.State: stateOf(trashed), "project_id": project, "content": content})
 	return heap, now, err
 }
 
@@ -153,7 +150,7 @@ func setLogFields(_ context.Context, tx *db.Tx, id string, set map[string]json.R
 		if err := json.Unmarshal(v, &state); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(`UPDATE project_log SET trashed_at = $2 WHERE id = $1`, id, trashedAt(state, nil, tx.Now)); err != nil {
+		if _, err := tx.Exec(`UPDATE project_log SET trashed_at = $2 WHERE id = $1`, id, since(state == change.Trashed, nil, tx.Now)); err != nil {
 			return err
 		}
 	}
@@ -236,7 +233,7 @@ func (s *Service) rebuildBrief(ctx context.Context, p *project, now contextOut, 
 	for i, step := range b.NextSteps {
 		b.NextSteps[i] = shorten(step, descriptionCut)
 	}
-	stored, err := marshal(b)
+	stored, err := rawjson.Marshal(b)
 	if err != nil {
 		return nil, err
 	}

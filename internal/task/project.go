@@ -46,10 +46,7 @@ func (p *project) dest() []any {
 }
 
 func (p *project) fields() change.Fields {
-	f := change.Fields{change.State: change.Live, "name": p.Name, "current_focus": p.Focus, "archived": p.ArchivedAt != nil, "resume_brief": nil}
-	if p.TrashedAt != nil {
-		f[change.State] = change.Trashed
-	}
+	f := change.Fields{change.State: stateOf(p.TrashedAt), "name": p.Name, "current_focus": p.Focus, "archived": p.ArchivedAt != nil, "resume_brief": nil}
 	if p.Brief != nil {
 		f["resume_brief"] = json.RawMessage(*p.Brief)
 	}
@@ -209,7 +206,7 @@ func (s *Service) updateProject(ctx context.Context, in updateProjectIn) (projec
 			p.Focus = nil
 		}
 		if in.Archived != nil {
-			p.ArchivedAt = trashedAt(map[bool]string{true: change.Trashed, false: change.Live}[*in.Archived], p.ArchivedAt, tx.Now)
+			p.ArchivedAt = since(*in.Archived, p.ArchivedAt, tx.Now)
 		}
 		changed, err := saveProject(ctx, tx, &old, p, "Changed project")
 		if err != nil {
@@ -273,10 +270,7 @@ func (s *Service) setProjectFields(_ context.Context, tx *db.Tx, id string, set 
 		return err
 	}
 	p := *old
-	state, archived := change.Live, p.ArchivedAt != nil
-	if p.TrashedAt != nil {
-		state = change.Trashed
-	}
+	state, archived := stateOf(p.TrashedAt), p.ArchivedAt != nil
 	var resume json.RawMessage
 	targets := map[string]any{change.State: &state, "name": &p.Name, "current_focus": &p.Focus, "archived": &archived, "resume_brief": &resume}
 	for f, v := range set {
@@ -288,8 +282,8 @@ func (s *Service) setProjectFields(_ context.Context, tx *db.Tx, id string, set 
 			return fmt.Errorf("project field %s: %w", f, err)
 		}
 	}
-	p.TrashedAt = trashedAt(state, old.TrashedAt, tx.Now)
-	p.ArchivedAt = trashedAt(map[bool]string{true: change.Trashed, false: change.Live}[archived], old.ArchivedAt, tx.Now)
+	p.TrashedAt = since(state == change.Trashed, old.TrashedAt, tx.Now)
+	p.ArchivedAt = since(archived, old.ArchivedAt, tx.Now)
 	if _, ok := set["resume_brief"]; ok {
 		p.Brief = nil
 		if string(resume) != "null" {

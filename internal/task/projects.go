@@ -11,6 +11,7 @@ import (
 
 	"cairn/internal/db"
 	"cairn/internal/op"
+	"cairn/internal/rawjson"
 	"cairn/internal/who"
 )
 
@@ -67,7 +68,7 @@ func (o projectsOut) Texts([]byte) []string {
 		first += " (+" + strconv.Itoa(o.More) + " more)"
 		last = "\nGo on with cursor " + *o.NextCursor
 	}
-	list, _ := marshal(o.Projects)
+	list, _ := rawjson.Marshal(o.Projects)
 	return []string{first + "\n" + string(list) + last}
 }
 

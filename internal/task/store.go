@@ -11,6 +11,7 @@ import (
 	"cairn/internal/change"
 	"cairn/internal/db"
 	"cairn/internal/fault"
+	"cairn/internal/rawjson"
 	"cairn/internal/search"
 	"cairn/internal/who"
 )
@@ -156,7 +157,7 @@ func getTaskFields(tx *db.Tx, id string) (string, map[string]json.RawMessage, er
 func raw(f change.Fields) (map[string]json.RawMessage, error) {
 	m := make(map[string]json.RawMessage, len(f))
 	for k, v := range f {
-		b, err := marshal(v)
+		b, err := rawjson.Marshal(v)
 		if err != nil {
 			return nil, err
 		}
@@ -172,7 +173,7 @@ func (s *Service) setTaskFields(ctx context.Context, tx *db.Tx, id string, set m
 		return err
 	}
 	t := *old
-	var state = t.state()
+	state := stateOf(t.TrashedAt)
 	var starred = t.Starred == 1
 	var where *place
 	var done *completion
@@ -188,7 +189,7 @@ func (s *Service) setTaskFields(ctx context.Context, tx *db.Tx, id string, set m
 		}
 	}
 	t.Starred = int64(flag(starred))
-	t.TrashedAt = trashedAt(state, old.TrashedAt, tx.Now)
+	t.TrashedAt = since(state == change.Trashed, old.TrashedAt, tx.Now)
 	if _, ok := set["completion"]; ok {
 		t.CompletionDate, t.CompletedAt = nil, nil
 		if done != nil {
@@ -212,9 +213,10 @@ func (s *Service) setTaskFields(ctx context.Context, tx *db.Tx, id string, set m
 	return store(tx, old, &t)
 }
 
-func trashedAt(state string, was *int64, now int64) *int64 {
+// since gives when something came to be so: the old moment if it was so before, now if it wasn't, nil where it isn't.
+func since(is bool, was *int64, now int64) *int64 {
 	switch {
-	case state == change.Live:
+	case !is:
 		return nil
 	case was == nil:
 		return &now

@@ -99,8 +99,9 @@ func (r *row) listDest() []any {
 	return []any{&r.ID, &r.Heap, &r.Name, &r.Project, &r.Description, &r.SourceURL, &r.StartDate, &r.DueDate, &r.FocusedDate, &r.ExternalRef, &r.CompletionDate, &r.Starred, &r.CreatedAt, &r.UpdatedAt}
 }
 
-func (r *row) state() string {
-	if r.TrashedAt != nil {
+// stateOf says whether a thing is there or in the trash.
+func stateOf(trashed *int64) string {
+	if trashed != nil {
 		return change.Trashed
 	}
 	return change.Live
@@ -163,7 +164,7 @@ func (r *row) task(c *who.Caller) Task {
 }
 
 func (r *row) whole(c *who.Caller) Whole {
-	return Whole{Task: r.task(c), EffortMinutes: r.Effort, WorkNotes: r.WorkNotes, Heap: r.Heap, State: r.state()}
+	return Whole{Task: r.task(c), EffortMinutes: r.Effort, WorkNotes: r.WorkNotes, Heap: r.Heap, State: stateOf(r.TrashedAt)}
 }
 
 // One is an answer about one task.
@@ -179,7 +180,7 @@ type One struct {
 }
 
 func (r *row) one(c *who.Caller, result string) One {
-	return One{ID: r.ID, Result: result, ExternalRef: r.ExternalRef, State: r.state(), Completed: r.CompletedAt != nil, CompletionDate: r.CompletionDate, Task: r.whole(c)}
+	return One{ID: r.ID, Result: result, ExternalRef: r.ExternalRef, State: stateOf(r.TrashedAt), Completed: r.CompletedAt != nil, CompletionDate: r.CompletionDate, Task: r.whole(c)}
 }
 
 // human writes a date the way people read it: Jan 15, 2024.
@@ -194,7 +195,7 @@ func human(day string) string {
 // fields gives the recorded fields of a task. place holds heap and project together, since a task lies in its project's
 // heap; completion holds the date and the moment, since neither means anything without the other.
 func (r *row) fields() change.Fields {
-	f := change.Fields{change.State: r.state(), "name": r.Name, "starred": r.Starred == 1, "place": place{r.Heap, r.Project}, "completion": nil,
+	f := change.Fields{change.State: stateOf(r.TrashedAt), "name": r.Name, "starred": r.Starred == 1, "place": place{r.Heap, r.Project}, "completion": nil,
 		"description": r.Description, "source_url": r.SourceURL, "work_notes": r.WorkNotes, "effort_minutes": r.Effort,
 		"start_date": r.StartDate, "due_date": r.DueDate, "focused_date": r.FocusedDate, "external_ref": r.ExternalRef}
 	if r.CompletedAt != nil {

@@ -89,7 +89,7 @@ func (r *row) finish(c *who.Caller, tx *db.Tx) {
 
 func (s *Service) trash(ctx context.Context, in ref) (One, error) {
 	return s.edit(ctx, in, change.Delete, "Deleted task", true, nil, func(tx *db.Tx, t *row) error {
-		t.TrashedAt = trashedAt(change.Trashed, t.TrashedAt, tx.Now)
+		t.TrashedAt = since(true, t.TrashedAt, tx.Now)
 		return nil
 	})
 }

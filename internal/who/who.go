@@ -55,7 +55,6 @@ type Caller struct {
 	Admin       bool // the account administers the server
 	Zone        *time.Location
 	Actor       string // who did it, as the change record names it: "account:ID", "token:ID" or "stdio:ID"
-	ActorName   string // for people to read
 	Token       string // the token's id, "" without one
 	Person      bool   // a web session, or the command line on the machine itself; never a token
 	Write       bool   // the right: read and write, or read alone
