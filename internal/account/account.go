@@ -34,6 +34,51 @@ func New(d *db.DB, defaultExpiry time.Duration) *Service {
 	return &Service{db: d, DefaultExpiry: defaultExpiry}
 }
 
+// Newcomer is what somebody says of themselves who gets an account.
+type Newcomer struct {
+	Name, Zone, Email string
+	Admin, Admitted   bool
+}
+
+// Create makes an account with its Personal and Work heaps, as part of a write. A name that is taken is a Conflict.
+func Create(tx *db.Tx, n Newcomer) (id string, err error) {
+	id = db.NewID()
+	var admitted *int64
+	if n.Admitted {
+		admitted = &tx.Now
+	}
+	admin := 0
+	if n.Admin {
+		admin = 1
+	}
+	made, err := tx.Exec(`INSERT INTO account (id, name, name_folded, zone, admin, admitted_at, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (name_folded) DO NOTHING`,
+		id, n.Name, who.Fold(n.Name), n.Zone, admin, admitted, tx.Now)
+	if err != nil {
+		return "", err
+	}
+	if made == 0 {
+		f := fault.New(fault.Conflict, "there is an account named %q already", n.Name)
+		f.Field = "name"
+		return "", f
+	}
+	for i, kind := range []string{who.Personal, who.Work} {
+		heap, at := db.NewID(), tx.Now+int64(i) // the order of making counts: the personal one is the older
+		name := strings.ToUpper(kind[:1]) + kind[1:]
+		if err := insertHeap(tx, heap, name, kind, id, at); err != nil {
+			return "", err
+		}
+	}
+	return id, nil
+}
+
+func insertHeap(tx *db.Tx, heap, name, kind, owner string, at int64) error {
+	if _, err := tx.Exec(`INSERT INTO heap (id, name, kind, owner, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $5)`, heap, name, kind, owner, at); err != nil {
+		return err
+	}
+	_, err := tx.Exec(`INSERT INTO member (heap, account, role, created_at) VALUES ($1, $2, 'owner', $3)`, heap, owner, at)
+	return err
+}
+
 // Bootstrap makes the first account, the admin, with its Personal and Work heaps, where there is none yet. created tells
 // whether it did.
 func (s *Service) Bootstrap(ctx context.Context) (created bool, err error) {
@@ -42,25 +87,17 @@ func (s *Service) Bootstrap(ctx context.Context) (created bool, err error) {
 	}
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		created = false
-		id := db.NewID()
-		// Processes may start together on one fresh folder: the unique name lets one of them win.
-		n, err := tx.Exec(`INSERT INTO account (id, name, name_folded, zone, admin, created_at) SELECT CAST($1 AS TEXT), 'owner', 'owner', CAST($2 AS TEXT), 1, CAST($3 AS BIGINT)
-			WHERE NOT EXISTS (SELECT 1 FROM account) ON CONFLICT (name_folded) DO NOTHING`, id, systemZone(), tx.Now)
-		if err != nil || n == 0 {
+		var n int
+		if err := tx.One(`SELECT count(*) FROM account`, nil, &n); err != nil || n > 0 {
 			return err
 		}
-		created = true
-		for i, kind := range []string{who.Personal, who.Work} {
-			heap, at := db.NewID(), tx.Now+int64(i) // the order of making counts: the personal one is the older
-			name := strings.ToUpper(kind[:1]) + kind[1:]
-			if _, err := tx.Exec(`INSERT INTO heap (id, name, kind, owner, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $5)`, heap, name, kind, id, at); err != nil {
-				return err
-			}
-			if _, err := tx.Exec(`INSERT INTO member (heap, account, role, created_at) VALUES ($1, $2, 'owner', $3)`, heap, id, at); err != nil {
-				return err
-			}
+		// Processes may start together on one fresh database: the unique name lets one of them win.
+		_, err := Create(tx, Newcomer{Name: "owner", Zone: systemZone(), Admin: true, Admitted: true})
+		if fault.Is(err, fault.Conflict) {
+			return nil
 		}
-		return nil
+		created = err == nil
+		return err
 	})
 	return created, err
 }
@@ -94,9 +131,9 @@ func systemZone() string {
 // Owner gives the caller for whoever works on the machine itself: the account named, or the first one where name is "".
 // person says whether it is the person (the command line) or a program on their behalf (stdio).
 func (s *Service) Owner(ctx context.Context, name string, person bool) (*who.Caller, error) {
-	q, args := `SELECT id FROM account WHERE disabled_at IS NULL ORDER BY created_at, id LIMIT 1`, []any(nil)
+	q, args := `SELECT id FROM account WHERE disabled_at IS NULL AND admitted_at IS NOT NULL ORDER BY created_at, id LIMIT 1`, []any(nil)
 	if name != "" {
-		q, args = `SELECT id FROM account WHERE name_folded = $1 AND disabled_at IS NULL`, []any{who.Fold(name)}
+		q, args = `SELECT id FROM account WHERE name_folded = $1 AND disabled_at IS NULL AND admitted_at IS NOT NULL`, []any{who.Fold(name)}
 	}
 	var id string
 	if err := s.db.One(ctx, q, args, &id); err != nil {
@@ -105,22 +142,66 @@ func (s *Service) Owner(ctx context.Context, name string, person bool) (*who.Cal
 		}
 		return nil, err
 	}
-	c := &who.Caller{AllAreas: true, Write: true, Person: person, Request: db.NewID()}
-	var zone string
-	var admin int64
-	var heaps *string
-	err := s.db.One(ctx, `SELECT a.id, a.name, a.zone, a.admin, `+heapsColumn+` FROM account a WHERE a.id = $1`, []any{id, fieldEnd, heapEnd}, &c.Account, &c.AccountName, &zone, &admin, &heaps)
+	c, paused, err := s.caller(ctx, id)
 	if err != nil {
 		return nil, err
+	}
+	c.Request = db.NewID()
+	if person {
+		c.Person, c.Proved = true, s.db.Now()
+		return c, nil
+	}
+	c.Actor = "stdio:" + c.Account // an agent on the machine itself; what it does is not the person's doing
+	if paused {
+		return nil, errPaused
+	}
+	return c, nil
+}
+
+// Person gives the caller for somebody who has signed in to an account. An account that is disabled, or waits to be
+// admitted, calls nothing.
+func (s *Service) Person(ctx context.Context, id string) (*who.Caller, error) {
+	c, _, err := s.caller(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	c.Person, c.Via = true, who.ViaWeb
+	return c, nil
+}
+
+// errPaused is what an agent gets while its owner, or the server's admin, has paused it. Its tokens live on.
+var errPaused = fault.New(fault.Denied, "paused by the owner: nothing was done. Its owner can resume it under Agents; don't try again before")
+
+// caller gives an account with all its heaps and rights, and whether its agents are paused.
+func (s *Service) caller(ctx context.Context, id string) (c *who.Caller, paused bool, err error) {
+	c = &who.Caller{AllAreas: true, Write: true}
+	var zone string
+	var admin int64
+	var heaps, server *string
+	var disabled, admitted, pausedAt *int64
+	err = s.db.One(ctx, `SELECT a.id, a.name, a.zone, a.admin, a.disabled_at, a.admitted_at, a.agents_paused_at, `+serverPaused+`, `+heapsColumn+` FROM account a WHERE a.id = $1`,
+		[]any{id, fieldEnd, heapEnd}, &c.Account, &c.AccountName, &zone, &admin, &disabled, &admitted, &pausedAt, &server, &heaps)
+	switch {
+	case db.IsNone(err):
+		return nil, false, fault.New(fault.TokenInactive, "there is no such account")
+	case err != nil:
+		return nil, false, err
+	case disabled != nil:
+		return nil, false, fault.New(fault.TokenInactive, "the account is disabled")
+	case admitted == nil:
+		return nil, false, fault.New(fault.Denied, "the account %q waits for the server's admin to admit it", c.AccountName).With("reason", "waiting")
 	}
 	c.Heaps = readHeaps(heaps, nil)
 	c.Zone, c.Admin = location(zone), admin == 1
 	c.Actor = "account:" + c.Account
-	if !person {
-		c.Actor = "stdio:" + c.Account // an agent on the machine itself; what it does is not the person's doing
-	}
-	return c, nil
+	return c, pausedAt != nil || server != nil, nil
 }
+
+// pausedSetting is the setting that holds all agents of the server while it is there; its value is since when.
+const pausedSetting = "agents_paused_at"
+
+// serverPaused is the column of pausedSetting.
+const serverPaused = `(SELECT value FROM setting WHERE name = '` + pausedSetting + `')`
 
 // Control characters that end a field and a heap in heapsColumn; no heap's name may hold one.
 const (

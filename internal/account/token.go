@@ -53,12 +53,13 @@ func (s *Service) ByToken(ctx context.Context, token, address string) (*who.Call
 		stored, zone, text         string
 		admin                      int64
 		expires, revoked, disabled *int64
-		heaps                      *string
+		paused                     *int64
+		heaps, server              *string
 		r                          rights
 	)
-	err := s.db.One(ctx, `SELECT t.id, t.hash, t.rights, t.expires_at, t.revoked_at, a.id, a.name, a.zone, a.admin, a.disabled_at, `+heapsColumn+`
+	err := s.db.One(ctx, `SELECT t.id, t.hash, t.rights, t.expires_at, t.revoked_at, a.id, a.name, a.zone, a.admin, a.disabled_at, a.agents_paused_at, `+serverPaused+`, `+heapsColumn+`
 		FROM token t JOIN account a ON a.id = t.account WHERE t.hash = $1`, []any{want, fieldEnd, heapEnd},
-		&c.Token, &stored, &text, &expires, &revoked, &c.Account, &c.AccountName, &zone, &admin, &disabled, &heaps)
+		&c.Token, &stored, &text, &expires, &revoked, &c.Account, &c.AccountName, &zone, &admin, &disabled, &paused, &server, &heaps)
 	if db.IsNone(err) {
 		return nil, invalid
 	}
@@ -76,6 +77,8 @@ func (s *Service) ByToken(ctx context.Context, token, address string) (*who.Call
 		return nil, fault.New(fault.TokenExpired, "The token expired on %s", op.Stamp(*expires))
 	case r.Addresses != nil && !allowed(r.Addresses, address):
 		return nil, fault.New(fault.Denied, "The token may not be used from this address")
+	case paused != nil || server != nil:
+		return nil, errPaused
 	}
 	c.Actor, c.Zone, c.Write, c.Propose, c.Admin = "token:"+c.Token, location(zone), r.Write, r.Propose, admin == 1
 	c.Areas, c.AllAreas, c.Limited, c.Rate = r.Areas, r.Areas == nil, true, -1

@@ -27,6 +27,7 @@ const (
 	ViaMCP  = "mcp"
 	ViaHTTP = "http"
 	ViaCLI  = "cli"
+	ViaWeb  = "web"
 )
 
 // Core is the area that every caller has.
@@ -54,9 +55,12 @@ type Caller struct {
 	AccountName string
 	Admin       bool // the account administers the server
 	Zone        *time.Location
-	Actor       string // who did it, as the change record names it: "account:ID", "token:ID" or "stdio:ID"
-	Token       string // the token's id, "" without one
-	Person      bool   // a web session, or the command line on the machine itself; never a token
+	Actor       string // who did it, as the change record names it: "account:ID", "token:ID", "agent:ID" or "stdio:ID"
+	Token       string // the API token's id, "" without one
+	Agent       string // the id of the agent that an OAuth access token speaks for, "" without one
+	Session     string // the web session's id, "" without one
+	Proved      int64  // of a person: when they last showed who they are, in microseconds since 1970 UTC
+	Person      bool   // a web session, or the command line on the machine itself; never a token or an agent
 	Write       bool   // the right: read and write, or read alone
 	Propose     bool   // new memories wait for the owner
 	Areas       []string
