@@ -30,6 +30,13 @@ type Server struct {
 	Metrics http.Handler
 	Ready   func(ctx context.Context) error
 	Stop    <-chan struct{} // closed when the server is about to stop: /readyz says no from then on
+	Version string
+
+	// BySession gives who the value of a session's cookie speaks for; CookieName names that cookie.
+	BySession  func(ctx context.Context, cookie, address, userAgent string) (*who.Caller, error)
+	CookieName string
+
+	Posts []string // the paths that take a page's form, as Handler found them
 }
 
 // Handler gives all routes, behind the checks of edge.
@@ -45,23 +52,16 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /.well-known/oauth-protected-resource", s.resource)
 	mux.HandleFunc("GET /.well-known/oauth-protected-resource/mcp", s.resource)
 	mux.HandleFunc("GET /{$}", s.front)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		edge.Fail(w, fault.New(fault.NotFound, "there is nothing at %s", r.URL.Path))
-	})
+	s.routes(mux)
+	mux.HandleFunc("/", s.nothing)
 	s.Edge.Word = func(w http.ResponseWriter, r *http.Request, err error) {
 		if strings.HasPrefix(r.URL.Path, "/mcp") || strings.HasPrefix(r.URL.Path, "/functions/v1/") {
 			s.MCP.Refuse(w, r, err)
 			return
 		}
-		edge.Fail(w, err)
+		s.problem(w, r, nil, err)
 	}
 	return s.Edge.Wrap(mux)
-}
-
-// front tells somebody who opens the server's address what it is.
-func (s *Server) front(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte("Cairn is running. Agents connect to " + s.Edge.Public.String() + "/mcp with a token from `cairn token create --name NAME`.\n"))
 }
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {

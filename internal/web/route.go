@@ -1,0 +1,214 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"cairn/internal/fault"
+	"cairn/internal/rawjson"
+	"cairn/internal/who"
+)
+
+// screen is one page of somebody signed in: what it shows, and what its forms do. It holds no rules: it runs operations.
+type screen struct {
+	page string // template
+	load func(q *request) (any, error)
+	acts map[string]act // by the form's field "act"
+}
+
+// act is what a form does: it runs an operation and goes on to a page that says so.
+type act struct {
+	op   string
+	args func(f url.Values, q *request) map[string]any
+	done string // code of the text that says it was done
+	to   string // the page to go on to; "" = the form's own
+	show string // the page to answer with instead of going on: for what is shown once only
+}
+
+// request is one request of a person's for a screen.
+type request struct {
+	s      *Server
+	ctx    context.Context
+	r      *http.Request
+	caller *who.Caller
+	id     string // of the thing that the path names
+}
+
+// run calls an operation and reads its object.
+func run[T any](s *Server, ctx context.Context, name string, args any) (out T, err error) { //nolint:revive // the server comes first, as a method's would
+	b := []byte("{}")
+	if args != nil {
+		if b, err = rawjson.Marshal(args); err != nil {
+			return out, err
+		}
+	}
+	res, err := s.Runner.Run(ctx, name, b)
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(res.JSON, &out); err != nil {
+		return out, fmt.Errorf("%s: %w", name, err)
+	}
+	return out, nil
+}
+
+// get calls an operation as the request's person.
+func get[T any](q *request, name string, args any) (T, error) { return run[T](q.s, q.ctx, name, args) }
+
+// show serves a screen by GET and its forms by POST.
+func (s *Server) show(mux *http.ServeMux, path string, sc screen) {
+	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := s.session(w, r); ok {
+			s.answer(w, s.request(r, c), sc, &View{Caller: c}, http.StatusOK)
+		}
+	})
+	if sc.acts == nil {
+		return
+	}
+	s.post(mux, path, func(w http.ResponseWriter, r *http.Request) {
+		c, ok := s.session(w, r)
+		if !ok {
+			return
+		}
+		s.act(w, s.request(r, c), sc)
+	})
+}
+
+// post serves a form, behind the checks that every form passes.
+func (s *Server) post(mux *http.ServeMux, path string, h http.HandlerFunc) {
+	s.Posts = append(s.Posts, path)
+	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+		if s.form(w, r) {
+			h(w, r)
+		}
+	})
+}
+
+func (s *Server) request(r *http.Request, c *who.Caller) *request {
+	return &request{s: s, ctx: who.With(r.Context(), c), r: r, caller: c, id: r.PathValue("id")}
+}
+
+// answer shows a screen, with what it holds now.
+func (s *Server) answer(w http.ResponseWriter, q *request, sc screen, v *View, status int) {
+	data, err := sc.load(q)
+	if err != nil {
+		s.problem(w, q.r, q.caller, err)
+		return
+	}
+	v.Data = data
+	s.render(w, q.r, status, sc.page, v)
+}
+
+// act does what a form asks for.
+func (s *Server) act(w http.ResponseWriter, q *request, sc screen) {
+	f := q.r.PostForm
+	name := f.Get("act")
+	a, ok := sc.acts[name]
+	if !ok {
+		s.problem(w, q.r, q.caller, fault.New(fault.InvalidRequest, "the form asks for %q, which this page doesn't do: load the page again", name))
+		return
+	}
+	result, err := get[json.RawMessage](q, a.op, a.args(f, q))
+	if err != nil {
+		s.refused(w, q, sc, name, err)
+		return
+	}
+	if a.show != "" {
+		s.render(w, q.r, http.StatusOK, a.show, &View{Caller: q.caller, Data: result, Form: f})
+		return
+	}
+	to := a.to
+	if to == "" {
+		to = q.r.URL.Path
+	}
+	done(w, q.r, to, a.done)
+}
+
+// refused shows a form again with what is wrong with it, or asks who it is where too long has passed since that was shown.
+func (s *Server) refused(w http.ResponseWriter, q *request, sc screen, form string, err error) {
+	f := fault.From(err)
+	if f.Kind == fault.Denied && f.Data["reason"] == "prove_again" {
+		s.askAgain(w, q)
+		return
+	}
+	if f.Kind == fault.NotFound && q.id != "" { // the thing of the page itself
+		s.problem(w, q.r, q.caller, err)
+		return
+	}
+	s.answer(w, q, sc, &View{Caller: q.caller, Fault: f, Failed: form, Form: q.r.PostForm}, f.API())
+}
+
+// askAgain asks the person to show again who they are. The page keeps the form and sends it again afterwards.
+func (s *Server) askAgain(w http.ResponseWriter, q *request) {
+	type pair struct{ Name, Value string }
+	var kept []pair
+	for name, values := range q.r.PostForm {
+		for _, v := range values {
+			kept = append(kept, pair{name, v})
+		}
+	}
+	s.render(w, q.r, http.StatusForbidden, "prove", &View{Caller: q.caller, Data: map[string]any{"Kept": kept, "To": q.r.URL.Path}})
+}
+
+// none is for operations without arguments.
+func none(url.Values, *request) map[string]any { return map[string]any{} }
+
+// thing gives the arguments of an operation on the thing that the path names.
+func thing(name string) func(url.Values, *request) map[string]any {
+	return func(_ url.Values, q *request) map[string]any { return map[string]any{name: q.id} }
+}
+
+// field gives the arguments of an operation on what a field of the form names.
+func field(names ...string) func(url.Values, *request) map[string]any {
+	return func(f url.Values, _ *request) map[string]any {
+		m := map[string]any{}
+		for _, n := range names {
+			m[n] = f.Get(n)
+		}
+		return m
+	}
+}
+
+// doneTexts are what a status line may say. An address carries the code alone, so that no link can put words there.
+var doneTexts = map[string]string{
+	"signed-out":         "You are signed out.",
+	"saved":              "Saved.",
+	"paused":             "Paused. Its calls are refused until you resume it.",
+	"resumed":            "Resumed.",
+	"all-paused":         "All your agents are paused. Their calls are refused until you resume them.",
+	"all-resumed":        "Your agents may call again.",
+	"server-paused":      "All agents of this server are paused.",
+	"server-resumed":     "The agents of this server may call again.",
+	"disconnected":       "Disconnected. It can do nothing from now on.",
+	"token-revoked":      "Revoked. The key works no longer.",
+	"heap-created":       "Heap created.",
+	"heap-archived":      "Archived. Nothing in it was deleted.",
+	"heap-restored":      "Brought back.",
+	"heap-left":          "You left the heap.",
+	"member-set":         "Role changed.",
+	"member-removed":     "Removed from the heap.",
+	"invited":            "Invitation sent.",
+	"withdrawn":          "Invitation withdrawn.",
+	"accepted":           "You are a member now.",
+	"declined":           "Invitation declined.",
+	"session-ended":      "Session ended.",
+	"sessions-ended":     "All other sessions are ended.",
+	"sign-in-removed":    "Removed. It no longer signs you in.",
+	"passkey-added":      "Passkey added.",
+	"phrase-replaced":    "Phrase replaced. The old one works no longer.",
+	"email-sent":         "A code is on its way to the new address.",
+	"email-set":          "Address saved.",
+	"email-confirmed":    "Address confirmed.",
+	"admitted":           "Admitted. They can sign in now.",
+	"account-disabled":   "Disabled. Their sessions, agents and tokens work no longer.",
+	"account-enabled":    "Enabled again.",
+	"theme-set":          "Look changed.",
+	"connected":          "Connected.",
+	"not-connected":      "Nothing was connected.",
+	"proved":             "Thank you. Do it once more, please.",
+	"signed-in":          "You are signed in.",
+	"account-asked-join": "Your account is made and waits for an admin.",
+}
