@@ -26,6 +26,8 @@ var may = map[string][]string{
 	"change":    {"db", "fault", "op", "rawjson", "who"},
 	"audit":     {"db", "fault", "op", "who"},
 	"account":   {"audit", "change", "db", "fault", "op", "who"},
+	"signin":    {"account", "audit", "db", "fault", "op", "who"},
+	"mail":      {"fault"},
 	"task":      {"change", "db", "fault", "op", "rawjson", "search", "who"},
 	"edge":      {"audit", "db", "fault", "rawjson", "who"},
 	"mcp":       {"edge", "fault", "op", "rawjson", "who"},

@@ -5,6 +5,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"net/mail"
 	"net/netip"
 	"net/url"
 	"os"
@@ -29,6 +30,8 @@ type Config struct {
 	Debug       bool
 	Token       string
 	Server      string
+	SMTP        string // where mails are handed in; "" = none are sent
+	MailFrom    string
 
 	given map[string]bool // keys set by flag or environment
 }
@@ -70,6 +73,14 @@ var Keys = []Key{
 	{Name: "MCP_DEFAULT_TOKEN_EXPIRY_DAYS", Flag: "default-token-expiry-days", Default: "90", Help: "how long a token lives by default", set: number(1, 36500, func(c *Config, n int) { c.ExpiryDays = n })},
 	{Name: "MCP_ENABLE_USAGE_LOGS", Flag: "enable-usage-logs", Default: "true", Help: "keep a row per call for 30 days", set: boolean(func(c *Config) *bool { return &c.UsageLogs })},
 	{Name: "MCP_DEBUG", Flag: "debug", Default: "false", Help: "log each request, and let pages from loopback call", set: boolean(func(c *Config) *bool { return &c.Debug })},
+	{Name: "CAIRN_SMTP_URL", Flag: "smtp-url", Secret: true, Help: "mail server for sign-in codes: smtp://user:password@host:587 or smtps://", set: setSMTP},
+	{Name: "CAIRN_MAIL_FROM", Flag: "mail-from", Help: "address that mails come from; needed with CAIRN_SMTP_URL", set: func(c *Config, v string) error {
+		if _, err := mail.ParseAddress(v); v != "" && err != nil {
+			return fmt.Errorf("must be an address such as cairn@example.org")
+		}
+		c.MailFrom = v
+		return nil
+	}},
 	{Name: "CAIRN_TOKEN", Others: []string{"MINDSAI_API_KEY", "HEAPER_TOKEN"}, Flag: "token", Secret: true, Help: "token for the server that --server names", set: text(func(c *Config) *string { return &c.Token })},
 	{Name: "CAIRN_SERVER", Flag: "server", Help: "work on this server instead of local data", set: func(c *Config, v string) error {
 		if v == "" {
@@ -139,6 +150,9 @@ func (c *Config) finish() error {
 		c.PublicURL = &url.URL{Scheme: "http", Host: c.Listen}
 	}
 	c.Origins = append([]string{"https://chatgpt.com", "https://chat.openai.com", "https://*.openai.com", "https://claude.ai"}, c.Origins...)
+	if c.SMTP != "" && c.MailFrom == "" {
+		return fmt.Errorf("CAIRN_SMTP_URL is set and CAIRN_MAIL_FROM is not: set it to the address that mails come from")
+	}
 	return nil
 }
 
@@ -263,6 +277,15 @@ func setPublicURL(c *Config, v string) error {
 		host += ":" + port
 	}
 	c.PublicURL = &url.URL{Scheme: u.Scheme, Host: host}
+	return nil
+}
+
+func setSMTP(c *Config, v string) error {
+	u, err := url.Parse(v)
+	if v != "" && (err != nil || u.Scheme != "smtp" && u.Scheme != "smtps" || !validHost(u.Hostname()) || u.Port() != "" && !validPort(u.Port(), 1)) {
+		return fmt.Errorf("must be an address such as smtp://user:password@mail.example.org:587 (the value is not shown)")
+	}
+	c.SMTP = v
 	return nil
 }
 

@@ -30,6 +30,8 @@ var bad = map[string][]string{
 	"MCP_DEFAULT_TOKEN_EXPIRY_DAYS": {"0", "-1", "x", "90d", "36501", "never"},
 	"MCP_ENABLE_USAGE_LOGS":         {"yes", "on", "2", "maybe"},
 	"MCP_DEBUG":                     {"yes", "on", "2", "verbose"},
+	"CAIRN_SMTP_URL":                {"mail.example.org:587", "http://u:" + secret + "@mail.example.org", "smtp://", "smtp://u:" + secret + "@:587", "smtp://u:" + secret + "@mail.example.org:99999", "smtp://u:" + secret + " x@h", "smtp:" + secret},
+	"CAIRN_MAIL_FROM":               {"cairn", "@example.org", "a@b, c@d", "cairn@"},
 	"CAIRN_TOKEN":                   nil,
 	"CAIRN_SERVER":                  {"cairn.example.org", "ftp://cairn.example.org", "https://", "//x", "https://:3000", "https://cairn.example.org:port"},
 }
@@ -197,5 +199,16 @@ func TestOpenAddressNeedsAName(t *testing.T) {
 		if err := c.CheckServe(); err != nil {
 			t.Errorf("%s: %v", listen, err)
 		}
+	}
+}
+
+func TestMailNeedsASender(t *testing.T) {
+	const server = "smtps://u:" + secret + "@mail.example.org"
+	if _, err := load(nil, map[string]string{"CAIRN_SMTP_URL": server}); err == nil || !strings.Contains(err.Error(), "CAIRN_MAIL_FROM") || strings.Contains(err.Error(), secret) {
+		t.Errorf("without an address: %v", err)
+	}
+	c, err := load(nil, map[string]string{"CAIRN_SMTP_URL": server, "CAIRN_MAIL_FROM": "Cairn <cairn@example.org>"})
+	if err != nil || c.SMTP != server || c.MailFrom != "Cairn <cairn@example.org>" {
+		t.Errorf("%+v, %v", c, err)
 	}
 }
