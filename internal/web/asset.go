@@ -7,6 +7,9 @@ import (
 	"net/http"
 	"path"
 	"strconv"
+	"strings"
+
+	"cairn/internal/signin"
 )
 
 //go:embed assets/*
@@ -37,6 +40,7 @@ func readAssets() map[string]asset {
 		}
 		all[f.Name()] = newAsset(f.Name(), b)
 	}
+	all["words.txt"] = newAsset("words.txt", []byte(strings.Join(signin.Words(), "\n")))
 	return all
 }
 

@@ -13,7 +13,7 @@ func (s *Server) front(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte("Cairn is running. Agents connect to " + s.Edge.Public.String() + "/mcp with a token from `cairn token create --name NAME`.\n"))
 		return
 	}
-	if c, err := s.bySession(r); err == nil && c != nil {
+	if c, err := s.bySession(w, r); err == nil && c != nil {
 		redirect(w, r, "/agents")
 		return
 	}
@@ -28,7 +28,7 @@ func (s *Server) front(w http.ResponseWriter, r *http.Request) {
 
 // help says where to read on.
 func (s *Server) help(w http.ResponseWriter, r *http.Request) {
-	c, err := s.bySession(r)
+	c, err := s.bySession(w, r)
 	if err != nil {
 		c = nil
 	}
@@ -37,7 +37,7 @@ func (s *Server) help(w http.ResponseWriter, r *http.Request) {
 
 // nothing answers what no route serves.
 func (s *Server) nothing(w http.ResponseWriter, r *http.Request) {
-	c, err := s.bySession(r)
+	c, err := s.bySession(w, r)
 	if err != nil {
 		c = nil
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"cairn/internal/fault"
 	"cairn/internal/rawjson"
@@ -25,7 +26,15 @@ type act struct {
 	args func(f url.Values, q *request) map[string]any
 	done string // code of the text that says it was done
 	to   string // the page to go on to; "" = the form's own
-	show string // the page to answer with instead of going on: for what is shown once only
+	// show gives a page to answer with instead of going on: for what is shown once only.
+	show func(q *request, result json.RawMessage) (page string, data any, err error)
+}
+
+// question is what the page "confirm" asks before something that can't be undone.
+type question struct {
+	Title, Back, BackLabel string
+	Text                   []string
+	Act, Button            string
 }
 
 // request is one request of a person's for a screen.
@@ -116,11 +125,16 @@ func (s *Server) act(w http.ResponseWriter, q *request, sc screen) {
 		s.refused(w, q, sc, name, err)
 		return
 	}
-	if a.show != "" {
-		s.render(w, q.r, http.StatusOK, a.show, &View{Caller: q.caller, Data: result, Form: f})
+	if a.show != nil {
+		page, data, err := a.show(q, result)
+		if err != nil {
+			s.problem(w, q.r, q.caller, err)
+			return
+		}
+		s.render(w, q.r, http.StatusOK, page, &View{Caller: q.caller, Data: data, Form: f})
 		return
 	}
-	to := a.to
+	to := strings.ReplaceAll(a.to, "{id}", url.PathEscape(q.id))
 	if to == "" {
 		to = q.r.URL.Path
 	}
@@ -141,20 +155,10 @@ func (s *Server) refused(w http.ResponseWriter, q *request, sc screen, form stri
 	s.answer(w, q, sc, &View{Caller: q.caller, Fault: f, Failed: form, Form: q.r.PostForm}, f.API())
 }
 
-// askAgain asks the person to show again who they are. The page keeps the form and sends it again afterwards.
-func (s *Server) askAgain(w http.ResponseWriter, q *request) {
-	type pair struct{ Name, Value string }
-	var kept []pair
-	for name, values := range q.r.PostForm {
-		for _, v := range values {
-			kept = append(kept, pair{name, v})
-		}
-	}
-	s.render(w, q.r, http.StatusForbidden, "prove", &View{Caller: q.caller, Data: map[string]any{"Kept": kept, "To": q.r.URL.Path}})
+// always gives the same arguments.
+func always(args map[string]any) func(url.Values, *request) map[string]any {
+	return func(url.Values, *request) map[string]any { return args }
 }
-
-// none is for operations without arguments.
-func none(url.Values, *request) map[string]any { return map[string]any{} }
 
 // thing gives the arguments of an operation on the thing that the path names.
 func thing(name string) func(url.Values, *request) map[string]any {
@@ -171,6 +175,14 @@ func field(names ...string) func(url.Values, *request) map[string]any {
 		return m
 	}
 }
+
+// lines splits what a text field holds at ends of lines, commas and spaces.
+func lines(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == ',' || r == ' ' || r == '\t' })
+}
+
+// ticked gives the values of tick boxes; none of them is an empty list, which operations refuse where it would mean all.
+func ticked(f url.Values, name string) []string { return append([]string{}, f[name]...) }
 
 // doneTexts are what a status line may say. An address carries the code alone, so that no link can put words there.
 var doneTexts = map[string]string{

@@ -20,18 +20,21 @@ const lookUpTime = 5 * time.Second
 const formBytes = 64 << 10
 
 // bySession gives who a request's cookie speaks for: nil without a cookie, or with one that is over.
-func (s *Server) bySession(r *http.Request) (*who.Caller, error) {
-	if s.BySession == nil {
+func (s *Server) bySession(w http.ResponseWriter, r *http.Request) (*who.Caller, error) {
+	if s.Signin == nil {
 		return nil, nil
 	}
-	cookie, err := r.Cookie(s.CookieName)
+	cookie, err := r.Cookie(s.Signin.CookieName())
 	if err != nil || cookie.Value == "" {
 		return nil, nil
 	}
 	info := edge.From(r.Context())
 	ctx, cancel := context.WithTimeout(r.Context(), lookUpTime)
 	defer cancel()
-	c, err := s.BySession(ctx, cookie.Value, info.Address, r.UserAgent())
+	c, session, err := s.Signin.ByCookie(ctx, cookie.Value, from(r))
+	if session != nil && session.Renewed {
+		http.SetCookie(w, s.Signin.Cookie(cookie.Value))
+	}
 	if over := []fault.Kind{fault.Unauthenticated, fault.TokenInvalid, fault.TokenExpired, fault.TokenInactive}; err != nil {
 		if slices.Contains(over, fault.From(err).Kind) {
 			return nil, nil
@@ -45,7 +48,7 @@ func (s *Server) bySession(r *http.Request) (*who.Caller, error) {
 // session gives who is signed in. Where nobody is, it answers, and ok is false: with the sign-in page, which comes back
 // here, or with a page that says what the account waits for.
 func (s *Server) session(w http.ResponseWriter, r *http.Request) (c *who.Caller, ok bool) {
-	c, err := s.bySession(r)
+	c, err := s.bySession(w, r)
 	switch {
 	case err != nil && fault.From(err).Data["reason"] == "waiting":
 		s.render(w, r, http.StatusForbidden, "waiting", &View{})

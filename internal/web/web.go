@@ -11,8 +11,10 @@ import (
 
 	"cairn/internal/edge"
 	"cairn/internal/fault"
+	"cairn/internal/oauth"
 	"cairn/internal/op"
 	"cairn/internal/rawjson"
+	"cairn/internal/signin"
 	"cairn/internal/who"
 )
 
@@ -31,10 +33,9 @@ type Server struct {
 	Ready   func(ctx context.Context) error
 	Stop    <-chan struct{} // closed when the server is about to stop: /readyz says no from then on
 	Version string
+	OAuth   *oauth.Service
 
-	// BySession gives who the value of a session's cookie speaks for; CookieName names that cookie.
-	BySession  func(ctx context.Context, cookie, address, userAgent string) (*who.Caller, error)
-	CookieName string
+	Signin *signin.Service // nil: nobody can sign in on the web
 
 	Posts []string // the paths that take a page's form, as Handler found them
 }
@@ -52,6 +53,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /.well-known/oauth-protected-resource", s.resource)
 	mux.HandleFunc("GET /.well-known/oauth-protected-resource/mcp", s.resource)
 	mux.HandleFunc("GET /{$}", s.front)
+	s.authServer(mux)
 	s.routes(mux)
 	mux.HandleFunc("/", s.nothing)
 	s.Edge.Word = func(w http.ResponseWriter, r *http.Request, err error) {
@@ -157,6 +159,6 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) fail(w http.ResponseWriter, err error) {
-	s.Edge.Challenge(w.Header(), fault.From(err))
+	s.Edge.Challenge(w.Header(), fault.From(err), nil)
 	edge.Fail(w, err)
 }
