@@ -25,6 +25,7 @@ const (
 	mailsAtOnce  = 4
 	mailsWaiting = 100
 	mailTimeout  = 30 * time.Second
+	codeTakes    = 100 * time.Millisecond // at least, so that the work for a known name doesn't show
 )
 
 // noMail is what needs mail on a server without.
@@ -73,6 +74,8 @@ func (s *Service) SendCode(ctx context.Context, purpose, origin, name string, fr
 	if err := s.slow(ctx, from); err != nil {
 		return "", err
 	}
+	floor := time.NewTimer(codeTakes)
+	defer floor.Stop()
 	challenge = db.NewID()
 	code, folded := newCode(), ""
 	if plain(name, 320) {
@@ -81,23 +84,10 @@ func (s *Service) SendCode(ctx context.Context, purpose, origin, name string, fr
 	data := stored{Origin: origin, Code: codeHash(challenge, code)}
 	var to string
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
-		to = ""
-		var account, address string
-		err := tx.One(`SELECT id, email FROM account WHERE (email_folded = $1 OR name_folded = $1) AND email_confirmed_at IS NOT NULL AND disabled_at IS NULL
-			ORDER BY CASE WHEN email_folded = $1 THEN 0 ELSE 1 END LIMIT 1`, []any{folded}, &account, &address)
-		if err != nil && !db.IsNone(err) {
+		var account string
+		var err error
+		if account, to, err = recipient(tx, folded); err != nil {
 			return err
-		}
-		if err == nil {
-			ok, err := mayMail(tx, account)
-			if err != nil {
-				return err
-			}
-			if ok {
-				to = address
-			} else {
-				account = ""
-			}
 		}
 		if err := insertChallenge(tx, challenge, purpose, account, data, tx.Now+codeLasts); err != nil {
 			return err
@@ -114,7 +104,28 @@ func (s *Service) SendCode(ctx context.Context, purpose, origin, name string, fr
 		s.post(to, "Your code for Cairn", "Your code to show Cairn at "+s.public.Host+" who you are: "+spaced(code)+
 			"\n\nIt is good once, for ten minutes. If you did not ask for it, ignore this mail; don't give the code to anybody.\n")
 	}
+	select {
+	case <-floor.C:
+	case <-ctx.Done():
+	}
 	return challenge, nil
+}
+
+// recipient finds the account that a code may be mailed to, by its folded name or confirmed address; "" where there is none,
+// or where it got its mails for this hour.
+func recipient(tx *db.Tx, folded string) (account, address string, err error) {
+	err = tx.One(`SELECT id, email FROM account WHERE (email_folded = $1 OR name_folded = $1) AND email_confirmed_at IS NOT NULL AND disabled_at IS NULL
+		ORDER BY CASE WHEN email_folded = $1 THEN 0 ELSE 1 END LIMIT 1`, []any{folded}, &account, &address)
+	if db.IsNone(err) {
+		return "", "", nil
+	}
+	if err != nil {
+		return "", "", err
+	}
+	if ok, err := mayMail(tx, account); err != nil || !ok {
+		return "", "", err
+	}
+	return account, address, nil
 }
 
 func spaced(code string) string { return code[:codeDigits/2] + " " + code[codeDigits/2:] }
@@ -188,6 +199,7 @@ func mask(text, address string) string {
 	for i := 0; i+len(address) <= len(text); i++ {
 		if strings.EqualFold(text[i:i+len(address)], address) {
 			text = text[:i] + masked(address) + text[i+len(address):]
+			i += len(masked(address)) - 1
 		}
 	}
 	return text

@@ -71,6 +71,7 @@ type world struct {
 	mail  *post
 	admin string
 	ops   *op.Runner
+	last  ed25519.PrivateKey // of the newest sign-up
 }
 
 // each runs f on both databases.
