@@ -33,10 +33,10 @@ var may = map[string][]string{
 	"task":      {"change", "db", "fault", "op", "rawjson", "search", "who"},
 	"edge":      {"audit", "db", "fault", "rawjson", "who"},
 	"mcp":       {"edge", "fault", "op", "rawjson", "who"},
-	"web":       {"edge", "fault", "op", "rawjson", "signin", "who"},
+	"web":       {"account", "edge", "fault", "oauth", "op", "rawjson", "signin", "who"},
 	"cli":       {"config", "fault", "mcp", "op", "rawjson", "who"},
-	"app":       {"account", "audit", "change", "cli", "config", "db", "edge", "fault", "mcp", "op", "search", "task", "web", "who"},
-	"apptest":   {"app", "config", "db/dbtest", "fault", "op", "who"},
+	"app":       {"account", "audit", "change", "cli", "config", "db", "edge", "fault", "fetch", "mail", "mcp", "oauth", "op", "search", "signin", "task", "web", "who"},
+	"apptest":   {"account", "app", "config", "db", "db/dbtest", "fault", "op", "who"},
 }
 
 // Budgets. A package or file that outgrows one wants splitting, not a larger number.

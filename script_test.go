@@ -13,6 +13,7 @@ import (
 	"net/http/httptrace"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -348,18 +349,33 @@ func onTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// testdata is this package's folder of that name, wherever a script runs.
+var testdata = func() string {
+	dir, err := filepath.Abs("testdata")
+	if err != nil {
+		panic(err)
+	}
+	return dir
+}()
+
 func openSQLite(ts *testscript.TestScript, file string) *sql.DB {
 	d, err := sql.Open("sqlite", "file:"+ts.MkAbs(file)+"?_pragma=busy_timeout(5000)&_txlock=immediate")
 	ts.Check(err)
 	return d
 }
 
-// sqlite FILE STATEMENT changes a database behind the program's back.
+// sqlite FILE STATEMENT changes a database behind the program's back. @NAME runs the statements of testdata/NAME.
 func sqlite(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, !neg && len(args) == 2, "sqlite FILE STATEMENT")
+	text := args[1]
+	if name, ok := strings.CutPrefix(text, "@"); ok {
+		b, err := os.ReadFile(filepath.Join(testdata, name))
+		ts.Check(err)
+		text = string(b)
+	}
 	d := openSQLite(ts, args[0])
 	defer d.Close()
-	_, err := d.Exec(args[1])
+	_, err := d.Exec(text)
 	ts.Check(err)
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +28,8 @@ type Service struct {
 	db *db.DB
 	// DefaultExpiry is how long a token lives where its maker doesn't say.
 	DefaultExpiry time.Duration
+	// Mail tells whether the server can send mail; set once, before it serves.
+	Mail bool
 }
 
 // New makes the service.
@@ -246,6 +249,10 @@ func location(zone string) *time.Location {
 
 // Ops are the operations of this package.
 func (s *Service) Ops() []*op.Op {
+	return slices.Concat(s.ownOps(), s.heapOps(), s.inviteOps(), s.agentOps(), s.peopleOps())
+}
+
+func (s *Service) ownOps() []*op.Op {
 	return []*op.Op{
 		op.Define(op.Op{Name: "list_heaps", Title: "List heaps", Area: who.Core, Effect: op.Read,
 			Doc: "The heaps (separate spaces) you may use, oldest first, with kind and role. Tasks made without a heap go to the heap of the fitting kind."},
@@ -345,7 +352,10 @@ const accountKind = "account"
 
 // Kinds are the kinds of thing whose changes can be undone here.
 func (s *Service) Kinds() []change.Kind {
-	return []change.Kind{{Name: accountKind, Area: who.Core, Get: s.getAccount, Set: s.putAccount}}
+	return []change.Kind{
+		{Name: accountKind, Area: who.Core, PersonOnly: true, Get: s.getAccount, Set: s.putAccount},
+		{Name: heapKind, Area: who.Core, PersonOnly: true, Get: s.getHeapFields, Set: s.putHeapFields},
+	}
 }
 
 func (s *Service) getAccount(tx *db.Tx, id string) (heap string, now map[string]json.RawMessage, err error) {
@@ -382,6 +392,18 @@ func (s *Service) putAccount(_ context.Context, tx *db.Tx, id string, set map[st
 		}
 	}
 	return nil
+}
+
+// settingStamp gives the moment that a setting holds, in microseconds.
+func settingStamp(v *string) *string {
+	if v == nil {
+		return nil
+	}
+	at, err := strconv.ParseInt(*v, 10, 64)
+	if err != nil {
+		return nil
+	}
+	return stamp(&at)
 }
 
 // errNoToken is what an unknown token gets, whatever is wrong with it: an attacker learns nothing from the words.

@@ -142,6 +142,8 @@ type Token struct {
 	Calls      int64    `json:"calls"`
 	Errors     int64    `json:"errors"`
 	AverageMS  float64  `json:"average_ms"`
+
+	heapIDs []string // nil = all
 }
 
 type tokenOut struct {
@@ -298,7 +300,7 @@ func (s *Service) tokens(ctx context.Context, where string, args ...any) ([]Toke
 		if err := json.Unmarshal([]byte(text), &r); err != nil {
 			return nil, err
 		}
-		t.State, t.ReadOnly, t.Propose, t.Areas, t.AllowIP, t.Rate, t.CreatedAt = "active", !r.Write, r.Propose, r.Areas, r.Addresses, r.Rate, op.Stamp(created)
+		t.heapIDs, t.State, t.ReadOnly, t.Propose, t.Areas, t.AllowIP, t.Rate, t.CreatedAt = r.Heaps, "active", !r.Write, r.Propose, r.Areas, r.Addresses, r.Rate, op.Stamp(created)
 		for _, id := range r.Heaps {
 			t.Heaps = append(t.Heaps, names[id])
 		}

@@ -26,9 +26,13 @@ import (
 	"cairn/internal/db"
 	"cairn/internal/edge"
 	"cairn/internal/fault"
+	"cairn/internal/fetch"
+	"cairn/internal/mail"
 	"cairn/internal/mcp"
+	"cairn/internal/oauth"
 	"cairn/internal/op"
 	"cairn/internal/search"
+	"cairn/internal/signin"
 	"cairn/internal/task"
 	"cairn/internal/web"
 	"cairn/internal/who"
@@ -51,6 +55,8 @@ type App struct {
 	Runner   *op.Runner
 	Tools    *mcp.Tools
 	Recorder *audit.Recorder
+	Signin   *signin.Service
+	OAuth    *oauth.Service
 	Created  bool // the first account was made just now
 
 	limiter  *audit.Limiter
@@ -82,13 +88,17 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 		_ = d.Close()
 		return nil, err
 	}
+	a.limiter = audit.NewLimiter(d)
+	if err := a.openSignin(ctx, c, o.Log); err != nil {
+		_ = d.Close()
+		return nil, err
+	}
 	engine := search.New(d, indexBytes)
 	tasks := task.New(d, engine, c.PublicURL)
 	changes := change.NewService(d, slices.Concat(tasks.Kinds(), a.Accounts.Kinds())...)
 	finder := search.NewService(engine, tasks.Sources()...)
 	a.Recorder = audit.NewRecorder(d, o.Log, c.UsageLogs, a.registry)
-	a.limiter = audit.NewLimiter(d)
-	a.Runner = op.NewRunner(o.Log, operations(a.Accounts, finder, tasks, changes)...)
+	a.Runner = op.NewRunner(o.Log, operations(a.Accounts, a.Signin, a.OAuth, finder, tasks, changes)...)
 	for name := range c.ToolLimits {
 		if a.Runner.Find(name) == nil {
 			_ = a.Close()
@@ -105,9 +115,46 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	return a, nil
 }
 
+// openSignin makes what people sign in with and agents are let in by.
+func (a *App) openSignin(ctx context.Context, c *config.Config, log *slog.Logger) error {
+	var mailer signin.Mailer
+	if c.SMTP != "" {
+		m, err := mail.New(c.SMTP, c.MailFrom)
+		if err != nil {
+			return fmt.Errorf("CAIRN_SMTP_URL: %w", err)
+		}
+		mailer, a.Accounts.Mail = m, true
+	}
+	a.Signin = signin.New(a.DB, a.Accounts, mailer, c.PublicURL, log)
+	var err error
+	if a.OAuth, err = oauth.New(ctx, a.DB, a.Accounts, a.limiter, c.PublicURL, log); err != nil {
+		return err
+	}
+	if mailer != nil {
+		a.OAuth.Notify = a.Signin.Tell
+	}
+	if c.Metadata {
+		a.OAuth.Fetcher = fetch.New(c.FetchAllow, nil, "Cairn/"+Version)
+	}
+	return nil
+}
+
+// setupLink makes the link that gives the admin a way to sign in on the web, or "" where there is one.
+func (a *App) setupLink(ctx context.Context) (string, error) {
+	id, needed, err := a.Signin.NeedsSetup(ctx)
+	if err != nil || !needed {
+		return "", err
+	}
+	secret, err := a.Signin.SetupLink(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	return a.Config.PublicURL.String() + "/setup#" + secret, nil
+}
+
 // operations are those of all features.
-func operations(accounts *account.Service, finder *search.Service, tasks *task.Service, changes *change.Service) []*op.Op {
-	return slices.Concat(accounts.Ops(), finder.Ops(), tasks.Ops(), changes.Ops())
+func operations(accounts *account.Service, people *signin.Service, server *oauth.Service, finder *search.Service, tasks *task.Service, changes *change.Service) []*op.Op {
+	return slices.Concat(accounts.Ops(), people.Ops(), server.Ops(), finder.Ops(), tasks.Ops(), changes.Ops())
 }
 
 // notOpened says in one line which key named the data that can't be opened.
@@ -125,6 +172,7 @@ func notOpened(c *config.Config, err error) error {
 
 // Close writes what waits and closes the data.
 func (a *App) Close() error {
+	a.Signin.Close()
 	a.Recorder.Close()
 	return a.DB.Close()
 }
@@ -163,8 +211,8 @@ func (a *App) limitTool(ctx context.Context, c *who.Caller, o *op.Op) error {
 func (a *App) Handler() http.Handler {
 	c := a.Config
 	e := &edge.Edge{Public: c.PublicURL, Hosts: c.Hosts, Origins: c.Origins, Proxies: c.Proxies, Debug: c.Debug, DefaultRate: c.Rate,
-		ByToken: a.Accounts.ByToken, Limiter: a.limiter, Recorder: a.Recorder, Log: a.log}
-	s := &web.Server{Runner: a.Runner, Edge: e, MCP: mcp.NewHandler(a.Tools, e, a.health, a.stop), Ready: a.DB.Ping, Stop: a.stop,
+		ByToken: a.Accounts.ByToken, ByAccess: a.OAuth.ByToken, Resource: mcp.Path, Limiter: a.limiter, Recorder: a.Recorder, Log: a.log}
+	s := &web.Server{Runner: a.Runner, Edge: e, MCP: mcp.NewHandler(a.Tools, e, a.health, a.stop), Ready: a.DB.Ping, Stop: a.stop, Version: Version, Signin: a.Signin, OAuth: a.OAuth,
 		Metrics: promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{})}
 	return s.Handler()
 }
@@ -250,7 +298,8 @@ func (a *App) tidy(ctx context.Context, done chan<- struct{}) {
 	t := time.NewTicker(time.Hour)
 	defer t.Stop()
 	for {
-		for what, f := range map[string]func(context.Context, *db.DB) error{"usage": audit.Purge, "rate windows": audit.PurgeWindows} {
+		for what, f := range map[string]func(context.Context, *db.DB) error{"usage": audit.Purge, "rate windows": audit.PurgeWindows,
+			"sign-in": signin.Purge, "requests to be let in": a.OAuth.Purge} {
 			if err := f(ctx, a.DB); err != nil && ctx.Err() == nil {
 				a.log.Error("old rows could not be deleted", "what", what, "cause", err.Error())
 			}

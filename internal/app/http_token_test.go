@@ -104,6 +104,17 @@ var reaches = []reach{
 	{"undo_change", `{"change_id":"{x}"}`, "{change}", "{absent}"},
 	{"undo_change", `{"request":"{x}"}`, "{request}", "{absent}"},
 	{"undo_change", `{"run":"{x}"}`, "{run}", "{absent}"},
+	{"respond_invite", `{"invite_id":"{x}","accept":true}`, "{invite}", "{absent}"},
+}
+
+// inviteSomebody gives the id of an invite that is somebody else's.
+func inviteSomebody(t *testing.T, a *apptest.App) string {
+	t.Helper()
+	a.Account(t, "Somebody Else")
+	a.Call(t, a.Person(t), "invite_member", `{"heap":"Work","account":"somebody else","role":"viewer"}`)
+	var out struct{ Invites []struct{ ID string } }
+	apptest.Decode(t, a.Call(t, a.Person(t), "get_heap", `{"heap":"Work"}`), &out)
+	return out.Invites[0].ID
 }
 
 func TestForbiddenAndAbsentLookAlike(t *testing.T) {
@@ -114,6 +125,7 @@ func TestForbiddenAndAbsentLookAlike(t *testing.T) {
 		}
 		apptest.Decode(t, a.Call(t, a.Person(t), "list_changes", `{"thing":"`+w.words["task"]+`"}`), &changes)
 		w.words["change"], w.words["request"], w.words["run"] = changes.Changes[0].ID, changes.Changes[0].Request, changes.Changes[0].Run
+		w.words["invite"] = inviteSomebody(t, a)
 		w.words["mark"], w.words["nomark"] = *op.Cursor(w.words["project"]), *op.Cursor(absent)
 		before := a.Call(t, a.Person(t), "list_tasks", `{"heap":"Personal","limit":200}`)
 		for _, m := range []manner{heroes, modern, {name: "api"}} {

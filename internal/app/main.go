@@ -22,8 +22,10 @@ import (
 	"cairn/internal/db"
 	"cairn/internal/edge"
 	"cairn/internal/mcp"
+	"cairn/internal/oauth"
 	"cairn/internal/op"
 	"cairn/internal/search"
+	"cairn/internal/signin"
 	"cairn/internal/task"
 	"cairn/internal/who"
 )
@@ -50,6 +52,7 @@ func openLocal(ctx context.Context, c *config.Config, log *slog.Logger) (*cli.Lo
 			}
 			return caller, err
 		},
+		SetupLink: a.setupLink,
 		Stdio: func(ctx context.Context, in io.Reader, out io.Writer) error {
 			h := mcp.NewHandler(a.Tools, &edge.Edge{Public: c.PublicURL, Log: log}, nil, nil)
 			return h.Stdio(ctx, in, out, func(ctx context.Context) (*who.Caller, error) {
@@ -75,7 +78,7 @@ func lockServer(c *config.Config) (release func(), err error) {
 
 // Operations gives all operations without data behind them: they can be described, not called.
 func Operations() []*op.Op {
-	none := operations(account.New(nil, 0), search.NewService(nil), task.New(nil, nil, nil), change.NewService(nil))
+	none := operations(account.New(nil, 0), signin.New(nil, nil, nil, nil, nil), new(oauth.Service), search.NewService(nil), task.New(nil, nil, nil), change.NewService(nil))
 	return op.NewRunner(slog.New(slog.DiscardHandler), none...).Ops()
 }
 

@@ -15,8 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"cairn/internal/account"
 	"cairn/internal/app"
 	"cairn/internal/config"
+	"cairn/internal/db"
 	"cairn/internal/db/dbtest"
 	"cairn/internal/fault"
 	"cairn/internal/op"
@@ -126,6 +128,30 @@ func (a *App) Person(t testing.TB) context.Context {
 		t.Fatal(err)
 	}
 	c.Via = who.ViaCLI
+	return who.With(context.Background(), c)
+}
+
+// Account makes an account that is admitted and gives a ctx that calls as its person, as on the web just after a sign-in.
+func (a *App) Account(t testing.TB, name string) context.Context {
+	t.Helper()
+	err := a.DB.Write(context.Background(), func(tx *db.Tx) error {
+		_, err := account.Create(tx, account.Newcomer{Name: name, Zone: "UTC", Admitted: true})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.PersonNamed(t, name)
+}
+
+// PersonNamed gives a ctx that calls as the person of an account.
+func (a *App) PersonNamed(t testing.TB, name string) context.Context {
+	t.Helper()
+	c, err := a.Accounts.Owner(context.Background(), name, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Via = who.ViaWeb
 	return who.With(context.Background(), c)
 }
 

@@ -32,7 +32,17 @@ const (
 	InternalError     = "internalError"
 	TokenCreated      = "tokenCreated"
 	TokenRevoked      = "tokenRevoked"
+	AgentConnected    = "agentConnected"
+	AgentPaused       = "agentPaused"
+	AgentDisconnected = "agentDisconnected"
+	ConsentRejected   = "consentRejected"
+	RefreshReuse      = "refreshReuse"
+	AccountAdmitted   = "accountAdmitted"
+	AccountDisabled   = "accountDisabled"
 )
+
+// passing are the events of calls and sign-ins: many, and kept for Keep. All others say who could do what, and stay.
+const passing = `'` + AuthAttempt + `', '` + AuthFailure + `', '` + ToolInvoke + `', '` + ToolSuccess + `', '` + ToolFailure + `', '` + RateLimitExceeded + `', '` + InternalError + `'`
 
 // Event is one row of the audit.
 type Event struct {
@@ -50,8 +60,8 @@ func WriteEvent(ctx context.Context, tx *db.Tx, event, detail string) error {
 }
 
 type usage struct {
-	at, micros                                                          int64
-	account, actor, token, tool, outcome, client, address, via, request string
+	at, micros                                                   int64
+	account, actor, tool, outcome, client, address, via, request string
 }
 
 // Recorder collects rows and writes them in the background. Close writes what is left.
@@ -63,7 +73,7 @@ type Recorder struct {
 	mu     sync.Mutex
 	uses   []usage
 	events []Event
-	used   map[string]int64 // tokens that were used, and when last
+	used   map[string]int64 // actors whose credential was used, and when last
 	lost   int
 	wake   chan struct{}
 	done   chan struct{}
@@ -140,17 +150,17 @@ func (r *Recorder) Call(c op.Call) {
 		base.Event, base.Detail = RateLimitExceeded, c.Op.Name
 		events = append(events, base)
 	}
-	r.add(&usage{at, c.Took.Microseconds(), w.Account, w.Actor, w.Token, c.Op.Name, outcome, w.Client, w.Address, w.Via, w.Request}, events...)
+	r.add(&usage{at, c.Took.Microseconds(), w.Account, w.Actor, c.Op.Name, outcome, w.Client, w.Address, w.Via, w.Request}, events...)
 }
 
-// Used records that a token was used, for whatever: its calls are counted apart.
-func (r *Recorder) Used(token string) {
+// Used records that a token's or an agent's credential was used, for whatever: its calls are counted apart.
+func (r *Recorder) Used(actor string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.used == nil {
 		r.used = map[string]int64{}
 	}
-	r.used[token] = r.db.Now()
+	r.used[actor] = r.db.Now()
 }
 
 // Event records an event off the caller's path.
@@ -226,7 +236,7 @@ func (r *Recorder) flush() {
 				return err
 			}
 		}
-		return countTokens(tx, uses, used)
+		return countUse(tx, uses, used)
 	})
 	if err != nil {
 		r.log.Error("usage rows could not be written", "rows", len(uses)+len(events), "cause", err.Error())
@@ -290,23 +300,18 @@ func clip(s string) string {
 	return s
 }
 
-// countTokens brings the tokens' own figures up to date.
-func countTokens(tx *db.Tx, uses []usage, used map[string]int64) error {
+// countUse brings the figures that tokens and agents carry up to date.
+func countUse(tx *db.Tx, uses []usage, used map[string]int64) error {
 	type sum struct{ last, calls, errs, micros int64 }
 	sums := map[string]*sum{}
-	order := slices.Sorted(maps.Keys(used)) // in one order, so that replicas don't wait for each other in a circle
-	for _, id := range order {
-		sums[id] = &sum{last: used[id]}
+	for actor, at := range used {
+		sums[actor] = &sum{last: at}
 	}
 	for _, u := range uses {
-		if u.token == "" {
-			continue
-		}
-		s := sums[u.token]
+		s := sums[u.actor]
 		if s == nil {
 			s = &sum{}
-			sums[u.token] = s
-			order = append(order, u.token)
+			sums[u.actor] = s
 		}
 		s.last = max(s.last, u.at)
 		s.calls++
@@ -315,9 +320,13 @@ func countTokens(tx *db.Tx, uses []usage, used map[string]int64) error {
 			s.errs++
 		}
 	}
-	for _, id := range order {
-		s := sums[id]
-		if _, err := tx.Exec(`UPDATE token SET calls = calls + $2, errors = errors + $3, total_us = total_us + $4,
+	for _, actor := range slices.Sorted(maps.Keys(sums)) { // in one order, so that replicas don't wait for each other in a circle
+		table, id, _ := strings.Cut(actor, ":")
+		if table != "token" && table != "agent" {
+			continue
+		}
+		s := sums[actor]
+		if _, err := tx.Exec(`UPDATE `+table+` SET calls = calls + $2, errors = errors + $3, total_us = total_us + $4,
 			last_used_at = CASE WHEN last_used_at > $5 THEN last_used_at ELSE $5 END WHERE id = $1`, id, s.calls, s.errs, s.micros, s.last); err != nil {
 			return err
 		}
@@ -331,7 +340,7 @@ func Purge(ctx context.Context, d *db.DB) error {
 	before := db.IDAt(d.Now() - Keep.Microseconds())
 	for _, q := range []string{
 		`DELETE FROM usage_log WHERE id IN (SELECT id FROM usage_log WHERE id < $1 LIMIT 5000)`,
-		`DELETE FROM audit_event WHERE id IN (SELECT id FROM audit_event WHERE id < $1 AND event NOT IN ('tokenCreated', 'tokenRevoked') LIMIT 5000)`,
+		`DELETE FROM audit_event WHERE id IN (SELECT id FROM audit_event WHERE id < $1 AND event IN (` + passing + `) LIMIT 5000)`,
 	} {
 		for {
 			var n int64

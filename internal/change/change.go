@@ -113,6 +113,8 @@ func currentRun(tx *db.Tx, actor string) (string, error) {
 type Kind struct {
 	Name string
 	Area string // who may see its changes: the area must be granted
+	// PersonOnly: agents see its changes, but only a person may take them back.
+	PersonOnly bool
 	// Get reads every recorded field of a thing, State among them, and the heap it lies in.
 	Get func(tx *db.Tx, id string) (heap string, now map[string]json.RawMessage, err error)
 	// Set writes recorded fields back, with what hangs on them (search, checks). A fault leaves the thing as it is.

@@ -218,7 +218,7 @@ func (s *Service) nameActors(ctx context.Context, changes []Change) error {
 		name, known := names[a]
 		if !known {
 			kind, id, _ := strings.Cut(a, ":")
-			table := map[string]string{"account": "account", "stdio": "account", "token": "token"}[kind]
+			table := map[string]string{"account": "account", "stdio": "account", "token": "token", "agent": "agent"}[kind]
 			if table != "" {
 				err := s.db.One(ctx, `SELECT name FROM `+table+` WHERE id = $1`, []any{id}, &name)
 				if err != nil && !db.IsNone(err) {

@@ -164,6 +164,10 @@ func (s *Service) undoOne(ctx context.Context, tx *db.Tx, r row, out *undoOut) e
 		return nil
 	}
 	k := s.kinds[r.Kind]
+	if k.PersonOnly && !c.Person {
+		leave(nil, "only a person may take this back")
+		return nil
+	}
 	heap, now, err := k.Get(tx, r.Thing)
 	if db.IsNone(err) {
 		leave(nil, "the thing is gone for good")

@@ -34,6 +34,8 @@ type Local struct {
 	Stdio   func(ctx context.Context, in io.Reader, out io.Writer) error
 	Serve   func(ctx context.Context, ready func(address string)) error
 	Close   func() error
+	// SetupLink makes the link that gives the admin a way to sign in on the web; "" where there is one already.
+	SetupLink func(ctx context.Context) (string, error)
 }
 
 // Check is one thing that doctor looked at.

@@ -175,7 +175,7 @@ func TestWelcomeOnPostgresShowsNoPassword(t *testing.T) {
 	}
 	for _, token := range []string{"", "cairn_x"} {
 		var out bytes.Buffer
-		(&run{p: program(), out: &out, config: conf}).welcome("http://localhost:3000", token)
+		(&run{p: program(), out: &out, config: conf}).welcome("http://localhost:3000", token, "")
 		if strings.Contains(out.String(), "secret") || !strings.Contains(out.String(), `"args":["mcp","--stdio","--server","http://localhost:3000","--token","`) || strings.Contains(out.String(), "--data") {
 			t.Error(out.String())
 		}

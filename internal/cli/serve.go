@@ -52,11 +52,15 @@ func (r *run) serveCommand() *cobra.Command {
 						log.Error("no first token could be made: `cairn token create` makes one", "cause", err.Error())
 					}
 				}
+				setup, err := l.SetupLink(cmd.Context())
+				if err != nil {
+					log.Error("no set-up link could be made: `cairn account link` makes one", "cause", err.Error())
+				}
 				url := r.config.PublicURL.String() // Serve has put the address in where none was given
 				if r.json {
-					_ = r.print(map[string]string{"version": r.p.Version, "url": url, "mcp_url": url + "/mcp", "data": r.where(), "token": token})
+					_ = r.print(map[string]string{"version": r.p.Version, "url": url, "mcp_url": url + "/mcp", "data": r.where(), "token": token, "setup_url": setup})
 				} else {
-					r.welcome(url, token)
+					r.welcome(url, token, setup)
 				}
 				log.Info("serving", "address", address, "url", url)
 			})
@@ -97,7 +101,7 @@ func command() (name, path string) {
 }
 
 // welcome prints how to connect.
-func (r *run) welcome(public, token string) {
+func (r *run) welcome(public, token, setup string) {
 	name, path := command()
 	url, shown := public+"/mcp", token
 	more := quote(name) + " token create --name NAME --data " + quote(r.where())
@@ -110,6 +114,11 @@ func (r *run) welcome(public, token string) {
 	} else {
 		shown = "$CAIRN_TOKEN"
 		fmt.Fprintf(r.out, "Token    make one for each agent:\n         export CAIRN_TOKEN=$(%s)\n", more)
+	}
+	if setup != "" {
+		fmt.Fprintf(r.out, "Set up   %s\n         Open it in a browser to give yourself a way to sign in. It works once, within a day.\n", setup)
+	} else {
+		fmt.Fprintf(r.out, "Web      %s\n", public)
 	}
 	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"create_personal_task","arguments":{"name":"Try Cairn"}}}`
 	fmt.Fprintf(r.out, "\nTry it\n  curl -sS %s -H \"Authorization: Bearer %s\" -H 'Content-Type: application/json' -d '%s'\n", url, shown, body)

@@ -31,7 +31,46 @@ func (r *run) accountCommand() *cobra.Command {
 		}}
 	set.Flags().StringVar(&name, "name", "", "what you are called here")
 	set.Flags().StringVar(&zone, "zone", "", "time zone such as Europe/Vienna: it decides what day today is")
-	return group("account", "Your own account", set)
+	which := func(use, short, name string) *cobra.Command {
+		return &cobra.Command{Use: use + " NAME", Short: short, Args: exactly("the name of an account", 1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return r.callAndPrint(cmd.Context(), name, map[string]any{"account": args[0]})
+			}}
+	}
+	list := &cobra.Command{Use: "list", Short: "All accounts, those that wait to be admitted first", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return r.callAndPrint(cmd.Context(), "list_accounts", map[string]any{})
+		}}
+	return group("account", "Accounts: your own, and those of the server", set, list, r.linkCommand(),
+		which("admit", "Let an account that signed up use the server", "admit_account"),
+		which("disable", "Close an account: its sessions, tokens and agents are dead at once", "disable_account"),
+		which("enable", "Open an account that was disabled", "enable_account"))
+}
+
+// linkCommand makes a link to sign in by, for whoever has no way in any more.
+func (r *run) linkCommand() *cobra.Command {
+	return &cobra.Command{Use: "link [NAME]", Short: "Make a one-time link that gives an account a new way to sign in", Args: cobra.MaximumNArgs(1),
+		Long: "Make a one-time link that gives an account a new way to sign in: for the first time, or where the phrase and passkeys are lost. It replaces the phrase and ends all sessions.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := map[string]any{}
+			if len(args) == 1 {
+				in["account"] = args[0]
+			}
+			res, err := r.call(cmd.Context(), "create_setup_link", in)
+			if err != nil {
+				return err
+			}
+			var out struct{ Link string }
+			if err := json.Unmarshal(res.JSON, &out); err != nil {
+				return failure{err}
+			}
+			if r.json {
+				fmt.Fprintln(r.out, string(res.JSON))
+			} else {
+				fmt.Fprintln(r.out, out.Link)
+			}
+			return nil
+		}}
 }
 
 func (r *run) tokenCommand() *cobra.Command {

@@ -30,7 +30,9 @@ type Config struct {
 	Debug       bool
 	Token       string
 	Server      string
-	SMTP        string // where mails are handed in; "" = none are sent
+	Metadata    bool           // client ID metadata documents are taken
+	FetchAllow  []netip.Prefix // private networks that documents may be fetched from
+	SMTP        string         // where mails are handed in; "" = none are sent
 	MailFrom    string
 
 	given map[string]bool // keys set by flag or environment
@@ -67,7 +69,9 @@ var Keys = []Key{
 	{Name: "PUBLIC_URL", Others: []string{"SITE_URL"}, Flag: "public-url", Help: "how clients reach the server; http://<listen> by default", set: setPublicURL},
 	{Name: "CAIRN_HOSTS", Flag: "hosts", Help: "further host names the server answers to, by commas", set: list(func(c *Config) *[]string { return &c.Hosts }, checkHost)},
 	{Name: "CAIRN_CORS_ORIGINS", Flag: "cors-origins", Help: "further origins whose pages may call, by commas; the host may begin with *.", set: list(func(c *Config) *[]string { return &c.Origins }, checkOrigin)},
-	{Name: "CAIRN_TRUSTED_PROXIES", Flag: "trusted-proxies", Default: "127.0.0.0/8,::1/128", Help: "proxies whose X-Forwarded-For counts, as addresses or ranges", set: setProxies},
+	{Name: "CAIRN_TRUSTED_PROXIES", Flag: "trusted-proxies", Default: "127.0.0.0/8,::1/128", Help: "proxies whose X-Forwarded-For counts, as addresses or ranges", set: prefixes(func(c *Config) *[]netip.Prefix { return &c.Proxies })},
+	{Name: "CAIRN_CLIENT_METADATA", Flag: "client-metadata", Default: "false", Help: "let programs name themselves by the address of a document that the server fetches; only where it may reach the Internet", set: boolean(func(c *Config) *bool { return &c.Metadata })},
+	{Name: "CAIRN_FETCH_ALLOW", Flag: "fetch-allow", Help: "private addresses or ranges that documents may be fetched from all the same", set: prefixes(func(c *Config) *[]netip.Prefix { return &c.FetchAllow })},
 	{Name: "CAIRN_TOOL_LIMITS", Flag: "tool-limits", Help: "calls per minute of a tool, such as list_tasks=30,search=10", set: setToolLimits},
 	{Name: "MCP_MAX_RATE_LIMIT", Flag: "max-rate-limit", Default: "60", Help: "calls per minute of a token without a rate of its own; 0 = no limit", set: number(0, 1_000_000, func(c *Config, n int) { c.Rate = n })},
 	{Name: "MCP_DEFAULT_TOKEN_EXPIRY_DAYS", Flag: "default-token-expiry-days", Default: "90", Help: "how long a token lives by default", set: number(1, 36500, func(c *Config, n int) { c.ExpiryDays = n })},
@@ -289,19 +293,22 @@ func setSMTP(c *Config, v string) error {
 	return nil
 }
 
-func setProxies(c *Config, v string) error {
-	return list(func(*Config) *[]string { return new([]string) }, func(part string) error {
-		p, err := netip.ParsePrefix(part)
-		if err != nil {
-			a, aerr := netip.ParseAddr(part)
-			if aerr != nil {
-				return fmt.Errorf("%q must be an address or a range such as 10.0.0.0/8", part)
+// prefixes reads addresses and ranges of addresses.
+func prefixes(field func(*Config) *[]netip.Prefix) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		return list(func(*Config) *[]string { return new([]string) }, func(part string) error {
+			p, err := netip.ParsePrefix(part)
+			if err != nil {
+				a, aerr := netip.ParseAddr(part)
+				if aerr != nil {
+					return fmt.Errorf("%q must be an address or a range such as 10.0.0.0/8", part)
+				}
+				p = netip.PrefixFrom(a, a.BitLen())
 			}
-			p = netip.PrefixFrom(a, a.BitLen())
-		}
-		c.Proxies = append(c.Proxies, p)
-		return nil
-	})(c, v)
+			*field(c) = append(*field(c), p)
+			return nil
+		})(c, v)
+	}
 }
 
 func setToolLimits(c *Config, v string) error {

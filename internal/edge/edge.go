@@ -51,6 +51,8 @@ type Edge struct {
 	Debug       bool
 	DefaultRate int // calls per 60 s of a token without a rate of its own; 0 = no limit
 	ByToken     func(ctx context.Context, token, address string) (*who.Caller, error)
+	ByAccess    func(ctx context.Context, token, address string) (*who.Caller, error) // OAuth access tokens: good at Resource alone
+	Resource    string                                                                // the path of MCP
 	Limiter     *audit.Limiter
 	Recorder    *audit.Recorder
 	Log         *slog.Logger
@@ -311,7 +313,7 @@ func (e *Edge) Caller(r *http.Request, via string) (*who.Caller, error) {
 			event.Event, event.Detail = audit.AuthFailure, detail+" "+fault.From(info.authErr).Kind.Wire().Name
 		}
 		if c := info.caller; c != nil {
-			e.Recorder.Used(c.Token)
+			e.Recorder.Used(c.Actor)
 			e.Recorder.Event(event)
 		} else if !fault.Is(info.authErr, fault.Unauthenticated) {
 			info.failure = &event
@@ -328,7 +330,12 @@ func (e *Edge) lookUp(r *http.Request, info *Info, via string) (*who.Caller, err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), lookUpTime)
 	defer cancel()
-	c, err := e.ByToken(ctx, strings.TrimSpace(token), info.Address)
+	token = strings.TrimSpace(token)
+	look := e.ByToken
+	if strings.TrimSuffix(r.URL.Path, "/") == e.Resource && strings.Count(token, ".") == 2 { // a JWT
+		look = e.ByAccess
+	}
+	c, err := look(ctx, token, info.Address)
 	if err != nil {
 		if f := fault.From(err); f.Kind == fault.Internal || f.Kind == fault.Unavailable {
 			e.Log.Error("a token could not be looked up", "request", info.Request, "cause", err.Error())
@@ -343,16 +350,21 @@ func (e *Edge) lookUp(r *http.Request, info *Info, via string) (*who.Caller, err
 	return c, nil
 }
 
-// Challenge writes the WWW-Authenticate header that goes with a fault of authentication or scope, if one does.
-func (e *Edge) Challenge(h http.Header, f *fault.Error) {
+// Challenge writes the WWW-Authenticate header that goes with a fault of authentication or scope, if one does. c is who
+// called, nil = nobody knows. Without a token all scopes are named, so that a client asks for all and the person chooses.
+func (e *Edge) Challenge(h http.Header, f *fault.Error, c *who.Caller) {
 	v := `Bearer resource_metadata="` + e.Public.String() + `/.well-known/oauth-protected-resource/mcp"`
 	switch f.Kind {
 	case fault.Unauthenticated:
-		v += `, scope="cairn.read"`
+		v += `, scope="cairn.read cairn.write"`
 	case fault.TokenInvalid, fault.TokenExpired, fault.TokenInactive:
 		v += `, error="invalid_token", error_description="` + strings.ReplaceAll(f.Message, `"`, `'`) + `"`
 	case fault.Scope:
-		v += `, error="insufficient_scope", scope="cairn.read cairn.write"`
+		scope := "cairn.read cairn.write"
+		if c != nil && slices.Contains(strings.Fields(c.Scope), "offline_access") {
+			scope += " offline_access"
+		}
+		v += `, error="insufficient_scope", scope="` + scope + `"`
 	default:
 		return
 	}

@@ -295,7 +295,7 @@ func (q *request) fail(id json.RawMessage, d dialect, err error) {
 	if h := q.w.Header(); q.caller != nil && h.Get("X-RateLimit-Limit") == "" {
 		_ = q.h.edge.Uncounted(q.r.Context(), h, q.caller) // the refusal itself matters more
 	}
-	q.h.edge.Challenge(q.w.Header(), f)
+	q.h.edge.Challenge(q.w.Header(), f, q.caller)
 	edge.RetryAfter(q.w.Header(), f)
 	status := f.HTTP()
 	if d == modern && (f.Kind == fault.UnknownTool || f.Kind == fault.Invalid) {

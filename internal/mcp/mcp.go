@@ -165,7 +165,9 @@ type toolsetKey struct{}
 func (ts Toolset) shows(c *who.Caller, o *op.Op) bool {
 	set := o.Set
 	switch {
-	case c == nil, !c.MayArea(o.Area), o.PersonOnly && !c.Person, o.Effect != op.Read && !c.Write:
+	case c == nil, !c.MayArea(o.Area), o.PersonOnly && !c.Person:
+		return false
+	case o.Effect != op.Read && !c.Write && c.Agent == "": // an agent sees them: its call is challenged, and it may ask for more
 		return false
 	case ts.Sets == nil:
 		return set == ""

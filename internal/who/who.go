@@ -58,6 +58,7 @@ type Caller struct {
 	Actor       string // who did it, as the change record names it: "account:ID", "token:ID", "agent:ID" or "stdio:ID"
 	Token       string // the API token's id, "" without one
 	Agent       string // the id of the agent that an OAuth access token speaks for, "" without one
+	Scope       string // of an access token, as granted
 	Session     string // the web session's id, "" without one
 	Proved      int64  // of a person: when they last showed who they are, in microseconds since 1970 UTC
 	Person      bool   // a web session, or the command line on the machine itself; never a token or an agent

@@ -151,6 +151,7 @@ CREATE TABLE oauth_attempt (
 	user_agent  TEXT NOT NULL,
 	recipient   TEXT,
 	decided_by  TEXT,
+	decision    TEXT,
 	connection  TEXT,
 	code        TEXT,
 	created_at  BIGINT NOT NULL,
