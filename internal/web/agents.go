@@ -18,10 +18,10 @@ func (p agentsPage) Pausable() bool {
 	return slices.ContainsFunc(p.Agents, func(a agent) bool { return a.State != "disconnected" })
 }
 
-func (q *request) agents(all bool) ([]agent, error) {
+func (q *request) agents(ended bool) ([]agent, error) {
 	out, err := get[struct {
 		Agents []agent `json:"agents"`
-	}](q, "list_agents", map[string]any{"all": all})
+	}](q, "list_agents", map[string]any{"ended": ended})
 	return out.Agents, err
 }
 

@@ -54,7 +54,7 @@ type heapPage struct {
 // Waiting gives the invitations that nobody has answered.
 func (p heapPage) Waiting() []invite {
 	return slices.DeleteFunc(slices.Clone(p.Invites), func(i invite) bool {
-		return i.State != "" && i.State != "open" && i.State != "waiting" && i.State != "pending"
+		return i.State != "pending"
 	})
 }
 

@@ -6,7 +6,7 @@ type accountInfo struct {
 	ID             string  `json:"id"`
 	Name           string  `json:"name"`
 	Zone           string  `json:"zone"`
-	Email          *string `json:"email"`
+	Email          string  `json:"email"`
 	EmailConfirmed bool    `json:"email_confirmed"`
 	Admin          bool    `json:"admin"`
 	AgentsPausedAt *string `json:"agents_paused_at"`
@@ -36,6 +36,14 @@ type heapRow struct {
 	ArchivedAt *string `json:"archived_at"`
 	CreatedAt  string  `json:"created_at"`
 	Members    int     `json:"members"`
+}
+
+// About says of what kind a heap is and whether others see it.
+func (h heapRow) About() string {
+	if h.Members > 1 {
+		return kindText(h.Kind) + ", shared: " + plural(h.Members, "member", "members")
+	}
+	return kindText(h.Kind)
 }
 
 type accountOut struct {
@@ -170,7 +178,7 @@ func (t token) Rights() string { return agentRights(t.Heaps, t.Areas, !t.ReadOnl
 type accountRow struct {
 	ID         string  `json:"id"`
 	Name       string  `json:"name"`
-	Email      *string `json:"email"`
+	Email      string  `json:"email"`
 	Admin      bool    `json:"admin"`
 	State      string  `json:"state"`
 	CreatedAt  string  `json:"created_at"`

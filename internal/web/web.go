@@ -46,7 +46,7 @@ func (s *Server) Handler() http.Handler {
 	for _, path := range []string{"/mcp", "/mcp/{$}", "/functions/v1/mcp-server", "/functions/v1/mcp-server/{$}"} {
 		mux.Handle(path, s.MCP)
 	}
-	mux.HandleFunc("/api/{name}", s.api)
+	mux.HandleFunc("/api/{name}", s.apiOrSession)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { edge.JSON(w, http.StatusOK, []byte(`{"status":"ok"}`)) })
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.HandleFunc("GET /metrics", s.metrics)
