@@ -148,10 +148,6 @@ func (s *Server) refused(w http.ResponseWriter, q *request, sc screen, form stri
 		s.askAgain(w, q)
 		return
 	}
-	if f.Kind == fault.NotFound && q.id != "" { // the thing of the page itself
-		s.problem(w, q.r, q.caller, err)
-		return
-	}
 	s.answer(w, q, sc, &View{Caller: q.caller, Fault: f, Failed: form, Form: q.r.PostForm}, f.API())
 }
 
