@@ -19,11 +19,6 @@ CREATE TABLE audit_event (
 	user_agent TEXT NOT NULL,
 	detail     TEXT NOT NULL
 );
-INSERT INTO "audit_event" VALUES('01a22ce2-ed54-706b-b1a0-38808e540d91',1796049399119088,'toolInvoke','account:01a22ce2-ed33-78d7-a327-e3774dbd6c58','01a22ce2-ed33-78d7-a327-e3774dbd6c58','','cairn','create_personal_task');
-INSERT INTO "audit_event" VALUES('01a22ce2-ed54-7076-a591-a62b58cb7c2e',1796049399123829,'toolSuccess','account:01a22ce2-ed33-78d7-a327-e3774dbd6c58','01a22ce2-ed33-78d7-a327-e3774dbd6c58','','cairn','create_personal_task');
-INSERT INTO "audit_event" VALUES('01a22ce2-ee5f-7d5e-a395-c83bb4d68997',1796049399390920,'tokenCreated','account:01a22ce2-ed33-78d7-a327-e3774dbd6c58','01a22ce2-ed33-78d7-a327-e3774dbd6c58','','cairn','01a22ce2-ee5d-720a-9b1e-e46e854cd337 old');
-INSERT INTO "audit_event" VALUES('01a22ce2-ee6d-7148-acee-e63762f6fbc8',1796049399389030,'toolInvoke','account:01a22ce2-ed33-78d7-a327-e3774dbd6c58','01a22ce2-ed33-78d7-a327-e3774dbd6c58','','cairn','create_token');
-INSERT INTO "audit_event" VALUES('01a22ce2-ee6d-7156-843b-d581ab8b89e6',1796049399401350,'toolSuccess','account:01a22ce2-ed33-78d7-a327-e3774dbd6c58','01a22ce2-ed33-78d7-a327-e3774dbd6c58','','cairn','create_token');
 CREATE TABLE change (
 	id        TEXT PRIMARY KEY,
 	heap      TEXT NOT NULL,
@@ -148,7 +143,6 @@ CREATE TABLE token (
 	errors       BIGINT NOT NULL DEFAULT 0,
 	total_us     BIGINT NOT NULL DEFAULT 0
 );
-INSERT INTO "token" VALUES('01a22ce2-ee5d-720a-9b1e-e46e854cd337','01a22ce2-ed33-78d7-a327-e3774dbd6c58','old','b102c05f266cc7f42f1b348dbc9050aec45b824f1739276e2ccd4def3ce09784','{"write":true}',1803825399389078,NULL,1796049399390920,NULL,0,0,0);
 CREATE TABLE usage_log (
 	id       TEXT PRIMARY KEY,
 	at       BIGINT NOT NULL,
@@ -162,8 +156,6 @@ CREATE TABLE usage_log (
 	via      TEXT NOT NULL,
 	request  TEXT NOT NULL
 );
-INSERT INTO "usage_log" VALUES('01a22ce2-ed54-7138-8821-0b8045017c9b',1796049399119088,'01a22ce2-ed33-78d7-a327-e3774dbd6c58','account:01a22ce2-ed33-78d7-a327-e3774dbd6c58','create_personal_task',4741,'ok','cairn','','cli','01a22ce2-ed4e-7978-92ed-a474ed78eb14');
-INSERT INTO "usage_log" VALUES('01a22ce2-ee6d-71ce-8708-f98f6a796ef8',1796049399389030,'01a22ce2-ed33-78d7-a327-e3774dbd6c58','account:01a22ce2-ed33-78d7-a327-e3774dbd6c58','create_token',12320,'ok','cairn','','cli','01a22ce2-ee5c-77b5-b742-b0cd54e1d89a');
 CREATE INDEX member_heap ON member (heap);
 CREATE INDEX token_account ON token (account);
 CREATE INDEX change_heap_at ON change (heap, at, id);

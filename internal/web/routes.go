@@ -44,6 +44,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.post(mux, "/sign-out", s.signOut)
 	s.post(mux, "/prove", s.proveForm)
 	s.scripts(mux)
+	s.consent(mux)
 }
 
 // Screens lists the paths of the pages of somebody signed in.

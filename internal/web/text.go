@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/op"
 )
 
 var functions = template.FuncMap{
 	"asset": assetURL, "plural": plural, "list": func(v ...any) []any { return v }, "dict": dict, "kind": kindText, "areas": areasText,
 	"lower": strings.ToLower, "sentence": sentence, "agentRights": agentRights,
+	"rightsOf": rightsOf, "stampOf": op.Stamp, "safeRedirect": safeRedirect,
 }
 
 // dict makes a map of pairs, so that a part can get several values.
@@ -26,6 +28,10 @@ func dict(pairs ...any) (map[string]any, error) {
 	}
 	return m, nil
 }
+
+// safeRedirect lets a link lead to where a client is waiting, a program's own scheme too. The address was checked when the
+// client registered it: no scheme that a browser would run.
+func safeRedirect(address string) template.URL { return template.URL(address) } //nolint:gosec // see above
 
 // plural gives "1 heap" or "3 heaps".
 func plural(n int, one, many string) string {
@@ -202,6 +208,9 @@ func (v *View) Summary(form string) map[string]any {
 		return nil
 	}
 	m := map[string]any{"form": form, "text": sentence(f.Message), "field": f.Field}
+	if strings.Contains(f.Message, " has 0 elements") { // of tick boxes, in the words of the page
+		m["text"] = "Choose at least one of the " + f.Field + "."
+	}
 	if f.Kind == fault.Internal {
 		m["id"] = f.Data["id"]
 	}

@@ -12,14 +12,13 @@
       answer = await fetch("/api/account/" + path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body || {}) });
       data = await answer.json();
     } catch {
-      throw new Error("The server doesn't answer. Check the connection and try again.");
+      throw new Error("The server doesn't answer. Try again.");
     }
     if (!answer.ok) { throw Object.assign(new Error(data.message || "The server refused this."), { reason: data.reason, field: data.field }); }
     return data;
   }
 
-  // Why keys can't work here, or "".
-  const home = () => "http://localhost" + (location.port ? ":" + location.port : "") + location.pathname + location.search + location.hash;
+    const home = () => "http://localhost" + (location.port ? ":" + location.port : "") + location.pathname + location.search + location.hash;
   async function whyNoKeys() {
     if (!isSecureContext || !crypto.subtle) {
       return "This page came over plain http, where browsers lend no cryptography. Open it as http://localhost" + (location.port ? ":" + location.port : "") +
@@ -50,7 +49,7 @@
     box.hidden = false;
   }
 
-  // The words, by BIP39; the key, of the seed's first 32 bytes.
+  // Words by BIP39; the key is the seed's first 32 bytes.
   let list;
   async function words(url) { return list ||= (await (await fetch(url)).text()).trim().split("\n"); }
   async function newWords(url) {
@@ -162,18 +161,22 @@
 
     (async () => {
       const noKeys = await whyNoKeys(), noPasskeys = isSecureContext ? whyNoPasskeys() : noKeys, why = one("[data-why]");
-      if (kind === "sign-in" || kind === "prove") {
+      if (kind === "sign-in" || kind === "prove" || kind === "consent") {
         one("[data-form=phrase]").hidden = !!noKeys;
         one("[data-way=passkey]").hidden = !!noPasskeys;
         if (noKeys) { tell(why, noKeys); } else if (noPasskeys) { tell(why, noPasskeys, isLoopback); }
-        const done = async (proof) => { await ask(kind, proof); arrived(); };
+        const done = async (proof) => {
+          const form = one("[data-proof]"); // consent: the proof goes with a form, and no session begins
+          if (form) { form.elements.proof.value = JSON.stringify(proof); form.submit(); } else { await ask(kind, proof); arrived(); }
+        };
+        const begin = () => kind === "consent" ? ask("consent", { request: root.dataset.request }) : ask("challenge", { purpose: kind });
         on(one("[data-form=phrase]"), async () => {
           const form = one("[data-form=phrase]"), got = await readWords(form.querySelector("textarea").value, form.dataset.words);
-          const c = await ask("challenge", { purpose: kind });
+          const c = await begin();
           await done({ challenge: c.id, phrase: await sign(got, c.message) });
         });
         on(one("[data-form=passkey]"), async () => {
-          const c = await ask("challenge", { purpose: kind });
+          const c = await begin();
           if (!c.passkey) { throw new Error("The server offers no passkeys at this address."); }
           await done({ challenge: c.id, passkey: await usePasskey(c.passkey) });
         });
