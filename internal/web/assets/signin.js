@@ -27,7 +27,7 @@
     try {
       await keyOf(new Uint8Array(32));
     } catch {
-      return "This browser can't sign with Ed25519. Use a current one: Chrome or Edge from 137, Firefox from 129, Safari from 17.";
+      return "This browser can't sign with Ed25519. Use Chrome or Edge from 137, Firefox from 129, or Safari from 17.";
     }
     return "";
   }
@@ -118,7 +118,7 @@
 
     function fail(e) {
       if (e.reason === "prove_again") { location.assign("/prove?next=" + encodeURIComponent(location.pathname)); return; }
-      const quiet = { NotAllowedError: "Nothing was done: the passkey was not used, or it took too long.", InvalidStateError: "This device has a passkey for this account already." };
+      const quiet = { NotAllowedError: "The passkey was not used, or it took too long.", InvalidStateError: "This device has a passkey for this account already." };
       line.textContent = quiet[e.name] || e.message;
       line.hidden = false;
       const field = e.field && document.getElementById(fields[e.field]);
