@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -132,7 +133,8 @@ func makeRoom(tx *db.Tx) error {
 	if err := tx.One(`SELECT count(*) FROM oauth_client WHERE used_at IS NULL`, nil, &n); err != nil || n < mostUnused {
 		return err
 	}
-	dropped, err := tx.Exec(`DELETE FROM oauth_client WHERE id IN (SELECT id FROM oauth_client WHERE used_at IS NULL AND created_at < $1 ORDER BY created_at LIMIT 100)`, tx.Now-AttemptLife.Microseconds())
+	dropped, err := tx.Exec(`DELETE FROM oauth_client WHERE id IN (SELECT id FROM oauth_client WHERE used_at IS NULL AND created_at < $1
+		AND NOT EXISTS (SELECT 1 FROM oauth_attempt t WHERE t.client = oauth_client.id AND t.expires_at > $2) ORDER BY created_at LIMIT 100)`, tx.Now-AttemptLife.Microseconds(), tx.Now)
 	if err == nil && dropped == 0 {
 		err = refuse(http.StatusServiceUnavailable, "temporarily_unavailable", "too many programs have registered in the last minutes; try again in ten minutes")
 	}
@@ -209,6 +211,8 @@ func badRedirect(address string) string {
 		return "must have no fragment"
 	case u.User != nil:
 		return "must have no user in it"
+	case u.Port() != "" && !port(u.Port()):
+		return "has a port that there isn't"
 	case u.Scheme == schemeHTTPS && u.Hostname() != "":
 		return ""
 	case u.Scheme == schemeHTTPS:
@@ -223,6 +227,11 @@ func badRedirect(address string) string {
 		return "is not an address"
 	}
 	return ""
+}
+
+func port(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
 }
 
 func loopback(host string) bool {
@@ -329,6 +338,10 @@ func (s *Service) metadataClient(ctx context.Context, id string, fetch bool) (Cl
 	if err != nil && !db.IsNone(err) {
 		return c, err
 	}
+	if !fetch { // nobody was ever let in under it
+		return Client{}, refuse(http.StatusUnauthorized, errUnknownClient, "no program with this client_id was let in here; send the person to /oauth/authorize")
+	}
+	fresh := err != nil
 	body, _, err := s.Fetcher.Get(ctx, id, mostMetadata)
 	if err != nil {
 		s.log.Info("a client's metadata document could not be read", "client", id, "cause", err.Error())
@@ -354,6 +367,11 @@ func (s *Service) metadataClient(ctx context.Context, id string, fetch bool) (Cl
 		return Client{}, err
 	}
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
+		if fresh {
+			if err := makeRoom(tx); err != nil {
+				return err
+			}
+		}
 		_, err := tx.Exec(`INSERT INTO oauth_client (id, kind, name, data, digest, address, created_at, fetched_at) VALUES ($1, $2, $3, $4, $5, '', $6, $6)
 			ON CONFLICT (id) DO UPDATE SET name = excluded.name, data = excluded.data, digest = excluded.digest, fetched_at = excluded.fetched_at`,
 			id, kindMetadata, doc.Name, string(data), sum(string(body)), tx.Now)
