@@ -88,13 +88,14 @@ type sizes struct {
 	kills      int
 	starts     int
 	idle       time.Duration
+	consents   int // of each browser
 }
 
 var (
 	fullSizes = sizes{rounds: 7, besideReqs: 4000, tasks: 10_000, growRounds: 5, grow: []int{1000, 10_000, 100_000}, growReqs: 2000,
-		searches: 1000, colds: 3, writeFor: 3 * time.Second, writeRuns: 3, kills: 8, starts: 9, idle: 2 * time.Second}
+		searches: 1000, colds: 3, writeFor: 3 * time.Second, writeRuns: 3, kills: 8, starts: 9, idle: 2 * time.Second, consents: 5}
 	quickSizes = sizes{rounds: 2, besideReqs: 400, tasks: 1000, growRounds: 2, grow: []int{200, 2000}, growReqs: 200,
-		searches: 100, colds: 1, writeFor: 400 * time.Millisecond, writeRuns: 1, kills: 2, starts: 2, idle: time.Second}
+		searches: 100, colds: 1, writeFor: 400 * time.Millisecond, writeRuns: 1, kills: 2, starts: 2, idle: time.Second, consents: 1}
 )
 
 type section struct {
@@ -102,7 +103,7 @@ type section struct {
 	run  func(*bench, context.Context) error
 }
 
-var sections = []section{{"beside", (*bench).beside}, {"growth", (*bench).growth}, {"writes", (*bench).writes}, {"kill", (*bench).kill}, {"idle", (*bench).idleServer}}
+var sections = []section{{"beside", (*bench).beside}, {"growth", (*bench).growth}, {"writes", (*bench).writes}, {"kill", (*bench).kill}, {"idle", (*bench).idleServer}, {"oauth", (*bench).consent}}
 
 func sectionNames() []string {
 	var names []string

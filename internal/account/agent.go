@@ -59,6 +59,9 @@ type Letting struct {
 // LetIn makes the connection of a client that a person has let in, as part of a write, and gives its id. A connection that
 // the agent had ends. Rights that reach beyond what the account owns or administers are refused.
 func LetIn(ctx context.Context, tx *db.Tx, l Letting) (connection string, err error) {
+	if err := stillOpen(tx, l.Account); err != nil {
+		return "", err
+	}
 	if err := CheckRights(tx, l.Account, l.Rights); err != nil {
 		return "", err
 	}
@@ -73,12 +76,8 @@ func LetIn(ctx context.Context, tx *db.Tx, l Letting) (connection string, err er
 			return "", err
 		}
 	} else {
-		n, err := tx.Exec(`UPDATE agent SET rights = $3, ended_at = NULL WHERE id = $1 AND account = $2`, agent, l.Account, l.Rights.stored())
-		if err != nil {
+		if err := replaceRights(tx, l); err != nil {
 			return "", err
-		}
-		if n == 0 {
-			return "", fault.New(fault.NotFound, "you have no agent %q", agent)
 		}
 		if err := endConnections(tx, agent, "replaced by a new connection"); err != nil {
 			return "", err
@@ -95,6 +94,39 @@ func LetIn(ctx context.Context, tx *db.Tx, l Letting) (connection string, err er
 		return "", err
 	}
 	return connection, audit.WriteEvent(ctx, tx, audit.AgentConnected, fmt.Sprintf("%s %s: %s for %s", agent, l.ClientName, l.Scope, l.Rights.stored()))
+}
+
+// stillOpen refuses an account that was disabled, as part of a write, and keeps it as it is until the write is done.
+func stillOpen(tx *db.Tx, account string) error {
+	var disabled, admitted *int64
+	err := tx.One(`SELECT disabled_at, admitted_at FROM account WHERE id = $1`+tx.ForUpdate(), []any{account}, &disabled, &admitted)
+	if err == nil && (disabled != nil || admitted == nil) {
+		err = fault.New(fault.TokenInactive, "the account is disabled")
+	}
+	return err
+}
+
+// replaceRights gives the agent that a letting continues its new rights; a rate of its own stays.
+func replaceRights(tx *db.Tx, l Letting) error {
+	var text string
+	err := tx.One(`SELECT rights FROM agent WHERE id = $1 AND account = $2 AND ended_at IS NULL`+tx.ForUpdate(), []any{l.Agent, l.Account}, &text)
+	if db.IsNone(err) {
+		return fault.New(fault.NotFound, "you have no agent %q", l.Agent)
+	}
+	var r rights
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &r)
+	}
+	if err != nil {
+		return err
+	}
+	r.Write, r.Propose, r.Areas, r.Heaps = l.Rights.Write, l.Rights.Propose, l.Rights.Areas, l.Rights.Heaps
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(`UPDATE agent SET rights = $2 WHERE id = $1`, l.Agent, string(b))
+	return err
 }
 
 // CheckRights refuses, as part of a write, rights without a heap, over heaps that the account doesn't own or administer, or over unknown areas.

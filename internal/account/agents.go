@@ -24,7 +24,7 @@ func (s *Service) agentOps() []*op.Op {
 			Example: `{"agent":"01890a5d-ac96-774b-bcce-b302099a8057"}`, Doc: "One agent, by id or name."}, s.getAgent),
 		op.Define(op.Op{Name: "update_agent", Title: "Update agent", Area: who.Core, Effect: op.Write, Set: "admin", PersonOnly: true, Idempotent: true,
 			Example: `{"agent":"01890a5d-ac96-774b-bcce-b302099a8057","write":false}`,
-			Doc:     "Rename an agent, or change what it may. It counts at once. A write right reaches a connection whose tokens may only read when it asks again."}, s.updateAgent),
+			Doc:     "Rename an agent, or change what it may and how often. It counts at once. A write right reaches a connection whose tokens may only read when it asks again."}, s.updateAgent),
 		op.Define(op.Op{Name: "pause_agents", Title: "Pause agents", Area: who.Core, Effect: op.Write, Set: "admin", PersonOnly: true, Idempotent: true,
 			Example: `{"all":"account"}`, Doc: "Hold one agent, all of your account's (tokens too), or, as the admin, all of the server's. Their calls are refused; their tokens live on."}, s.pauseAgents),
 		op.Define(op.Op{Name: "resume_agents", Title: "Resume agents", Area: who.Core, Effect: op.Write, Set: "admin", PersonOnly: true, Idempotent: true,
@@ -53,6 +53,7 @@ type Agent struct {
 	Write        bool      `json:"write"`
 	Propose      bool      `json:"propose_memory"`
 	Areas        []string  `json:"areas"` // null = all
+	Rate         int       `json:"rate"`  // calls per minute, 0 = no limit
 	State        string    `json:"state"` // connected, idle, paused, disconnected
 	Connected    bool      `json:"connected"`
 	ScopeWrite   bool      `json:"scope_write"` // whether its tokens may carry the write right without asking again
@@ -145,6 +146,9 @@ func (s *Service) scanAgent(scan func(...any) error, names map[string]string) (a
 		return a, err
 	}
 	a.Write, a.Propose, a.Areas, a.ScopeWrite, a.Heaps = r.Write, r.Propose, r.Areas, HasScope(scope, ScopeWrite), []HeapRef{}
+	if a.Rate = AgentRate; r.Rate != nil {
+		a.Rate = *r.Rate
+	}
 	for _, id := range r.Heaps {
 		if names[id] != "" {
 			a.Heaps = append(a.Heaps, HeapRef{id, names[id]})
@@ -231,6 +235,7 @@ type updateAgentIn struct {
 	AllAreas *bool    `json:"all_areas" jsonschema:"all areas, later ones too"`
 	Write    *bool    `json:"write"`
 	Propose  *bool    `json:"propose_memory" jsonschema:"new memories wait for the owner"`
+	Rate     *int     `json:"rate" jsonschema:"calls per minute, 0 = no limit; 1000 unless set" rule:"min=0,max=1000000"`
 }
 
 func (s *Service) updateAgent(ctx context.Context, in updateAgentIn) (out agentOut, err error) {
@@ -314,6 +319,9 @@ func merged(old rights, in updateAgentIn, heaps []string) rights {
 	}
 	if in.Propose != nil {
 		now.Propose = *in.Propose
+	}
+	if in.Rate != nil {
+		now.Rate = in.Rate
 	}
 	return now
 }
