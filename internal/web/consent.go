@@ -88,6 +88,9 @@ func (p *consentPage) Has(heap string) bool {
 	return slices.ContainsFunc(p.Chosen.Heaps, func(h account.HeapRef) bool { return h.ID == heap })
 }
 
+// Is tells whether the agent that the client is already has this id.
+func (p *consentPage) Is(agent string) bool { return p.Chosen != nil && p.Chosen.ID == agent }
+
 // HasArea tells whether an area is ticked at first: all are, unless the agent has fewer.
 func (p *consentPage) HasArea(area string) bool {
 	return p.Chosen == nil || p.Chosen.Areas == nil || slices.Contains(p.Chosen.Areas, area)

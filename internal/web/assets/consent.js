@@ -39,9 +39,7 @@
       show();
     });
     form.addEventListener("input", show);
-    form.addEventListener("submit", (e) => {
-      if (form.dataset.sent || e.submitter === connect && connect.disabled) { e.preventDefault(); return; }
-      form.dataset.sent = "1";
+    form.addEventListener("submit", () => { // app.js refuses a second one; here the buttons show it
       setTimeout(() => { for (const b of form.querySelectorAll("button")) { b.disabled = true; } });
     });
     addEventListener("pageshow", (e) => { if (e.persisted) { location.reload(); } });
