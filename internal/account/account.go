@@ -312,6 +312,13 @@ func (s *Service) setAccount(ctx context.Context, in accountIn) (out accountOut,
 	if in.Name == nil && in.Zone == nil {
 		return out, fault.Bad("name", "or zone must be given")
 	}
+	if in.Name != nil {
+		name, err := CleanName("name", *in.Name)
+		if err != nil {
+			return out, err
+		}
+		in.Name = &name
+	}
 	if in.Zone != nil {
 		if l, err := time.LoadLocation(*in.Zone); err != nil || l == time.Local {
 			return out, fault.Bad("zone", "is %q, must be an IANA zone such as Europe/Vienna or UTC", *in.Zone)

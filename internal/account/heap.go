@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"cairn/internal/audit"
 	"cairn/internal/change"
@@ -25,6 +26,9 @@ const (
 
 // manages tells whether a role lets one change the heap, its members and who sees it.
 func manages(role string) bool { return role == roleOwner || role == roleAdmin }
+
+// mostName is how many characters a name may have.
+const mostName = 300
 
 // mostHeaps an account may own: a page lists them all.
 const mostHeaps = 200
@@ -80,6 +84,9 @@ func CleanName(field, name string) (string, error) {
 	name = strings.Join(strings.Fields(name), " ")
 	if name == "" {
 		return "", fault.Bad(field, "must not be empty")
+	}
+	if utf8.RuneCountInString(name) > mostName {
+		return "", fault.Bad(field, "may have at most %d characters", mostName)
 	}
 	if strings.IndexFunc(name, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }) >= 0 {
 		return "", fault.Bad(field, "has a control character in it: %q", name)
@@ -212,8 +219,10 @@ func (s *Service) updateHeap(ctx context.Context, in updateHeapIn) (out heapResu
 		if err != nil {
 			return err
 		}
-		if in.Archived != nil && h.Role != roleOwner {
-			return fault.New(fault.Denied, "only the owner of the heap %q may archive it", h.Name)
+		if in.Archived != nil {
+			if err := mayArchive(h); err != nil {
+				return err
+			}
 		}
 		_, now, err := s.getHeapFields(tx, h.ID)
 		if err != nil {
@@ -257,6 +266,13 @@ func (s *Service) updateHeap(ctx context.Context, in updateHeapIn) (out heapResu
 	return out, err
 }
 
+func mayArchive(h who.Heap) error {
+	if h.Role == roleOwner {
+		return nil
+	}
+	return fault.New(fault.Denied, "only the owner of the heap %q may archive it", h.Name)
+}
+
 const heapKind = "heap"
 
 func (s *Service) getHeapFields(tx *db.Tx, id string) (heap string, now map[string]json.RawMessage, err error) {
@@ -274,6 +290,13 @@ func (s *Service) getHeapFields(tx *db.Tx, id string) (heap string, now map[stri
 }
 
 func (s *Service) putHeapFields(ctx context.Context, tx *db.Tx, id string, set map[string]json.RawMessage) error {
+	h, err := managed(ctx, tx, id) // taking a change back is no way around the roles
+	if err == nil && set["archived"] != nil {
+		err = mayArchive(h)
+	}
+	if err != nil {
+		return err
+	}
 	for f, raw := range set {
 		var err error
 		switch f {

@@ -152,8 +152,8 @@ func (s *Service) respondInvite(ctx context.Context, in respondIn) (out respondO
 		if state != "pending" {
 			return fault.New(fault.Conflict, "the invite is %s already", state)
 		}
-		if *in.Accept && !manages(inviterRole) { // whoever invited may no longer do so
-			return fault.New(fault.Conflict, "the invite no longer holds: who sent it doesn't manage the heap any more")
+		if *in.Accept && (!manages(inviterRole) || role == roleAdmin && inviterRole != roleOwner) { // whoever invited may no longer do so
+			return fault.New(fault.Conflict, "the invite no longer holds: who sent it may not give that role any more")
 		}
 		out.Result, out.State = "updated", wanted
 		n, err := tx.Exec(`UPDATE invite SET state = $2, decided_at = $3 WHERE id = $1 AND state = 'pending'`, in.InviteID, wanted, tx.Now)

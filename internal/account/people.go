@@ -170,6 +170,7 @@ func (s *Service) disableAccount(ctx context.Context, in whichAccountIn) (accoun
 			`UPDATE token SET revoked_at = $2 WHERE account = $1 AND revoked_at IS NULL`,
 			`UPDATE connection SET ended_at = $2, ended_why = 'the account was disabled' WHERE ended_at IS NULL AND agent IN (SELECT id FROM agent WHERE account = $1)`,
 			`UPDATE agent SET ended_at = $2 WHERE account = $1 AND ended_at IS NULL`,
+			`UPDATE oauth_attempt SET state = 'rejected', decided_at = $2 WHERE decided_by = $1 AND state = 'approved'`,
 		} {
 			if _, err := tx.Exec(q, id, tx.Now); err != nil {
 				return false, err
