@@ -107,7 +107,8 @@ var disconnectScreen = screen{
 	page: "confirm",
 	load: func(q *request) (any, error) {
 		a, err := q.agent()
-		return question{Title: "Disconnect " + a.Name + "?", Back: "/agents/" + q.id, BackLabel: a.Name, Act: "disconnect", Button: "Disconnect " + a.Name,
+		name := isolated(a.Name)
+		return question{Title: "Disconnect " + name + "?", Back: "/agents/" + q.id, BackLabel: name, Act: "disconnect", Button: "Disconnect " + name,
 			Text: []string{"It can do nothing from now on. What it wrote stays; what it has read it keeps.", "To let it in again, connect it anew."}}, err
 	},
 	acts: map[string]act{"disconnect": {op: "disconnect_agent", args: thing("agent"), done: "disconnected", to: "/agents"}},

@@ -99,12 +99,12 @@ var removeScreen = screen{
 		if i < 0 {
 			return nil, fault.New(fault.NotFound, "the heap has no member %q", account)
 		}
-		back, name := "/heaps/"+q.id, out.Members[i].Name
+		back, name, heap := "/heaps/"+q.id, isolated(out.Members[i].Name), isolated(out.Heap.Name)
 		if account == q.caller.Account {
-			return question{Title: "Leave " + out.Heap.Name + "?", Back: back, BackLabel: out.Heap.Name, Act: "leave", Button: "Leave " + out.Heap.Name,
+			return question{Title: "Leave " + heap + "?", Back: back, BackLabel: heap, Act: "leave", Button: "Leave " + heap,
 				Text: []string{"You and your agents see nothing of it from now on. What you wrote stays there.", "To come back, you need a new invitation."}}, nil
 		}
-		return question{Title: "Remove " + name + " from " + out.Heap.Name + "?", Back: back, BackLabel: out.Heap.Name, Act: "remove", Button: "Remove " + name,
+		return question{Title: "Remove " + name + " from " + heap + "?", Back: back, BackLabel: heap, Act: "remove", Button: "Remove " + name,
 			Text: []string{name + " and their agents see nothing of this heap from now on. What they wrote stays."}}, nil
 	},
 	acts: map[string]act{

@@ -55,6 +55,9 @@ func sentence(text string) string {
 	return text
 }
 
+// isolated keeps the direction signs in a name from turning the words around it.
+func isolated(name string) string { return "\u2068" + name + "\u2069" }
+
 // kindText names a heap's kind.
 func kindText(kind string) string {
 	if kind == "" {

@@ -94,7 +94,8 @@ var revokeScreen = screen{
 		if t := all[i]; t.LastUsedAt != nil {
 			used = "It was used " + plural(t.Calls, "time", "times") + "; what uses it will be refused."
 		}
-		return question{Title: "Revoke the token " + all[i].Name + "?", Back: "/tokens", BackLabel: "Tokens", Act: "revoke", Button: "Revoke " + all[i].Name,
+		name := isolated(all[i].Name)
+		return question{Title: "Revoke the token " + name + "?", Back: "/tokens", BackLabel: "Tokens", Act: "revoke", Button: "Revoke " + name,
 			Text: []string{"The key stops working at once and can't be brought back.", used}}, nil
 	},
 	acts: map[string]act{"revoke": {op: "revoke_token", args: thing("token"), done: "token-revoked", to: "/tokens"}},
