@@ -283,6 +283,9 @@ func (a *attempt) dest(text *string) []any {
 // Look gives an attempt as the browser that began it may see it. Any other browser is told what it is told of one that
 // doesn't exist.
 func (s *Service) Look(ctx context.Context, id, browser string) (View, error) {
+	if !storable(id) {
+		id = ""
+	}
 	a, err := s.find(ctx, `id = $1 AND cookie = $2`, id, sum(browser))
 	if db.IsNone(err) {
 		return View{}, fault.New(fault.NotFound, "there is no such request in this browser, or it is too old")
@@ -343,6 +346,10 @@ func (s *Service) code(id string) string { return s.token("code", id) }
 // Route sends an attempt to the account with a name: it waits in that account's inbox, and nobody else can answer it from
 // then on. Whether there is such an account isn't told.
 func (s *Service) Route(ctx context.Context, id, browser, name string) error {
+	if !storable(id) {
+		id = ""
+	}
+	name = clean(name)
 	return s.db.Write(ctx, func(tx *db.Tx) error {
 		var state string
 		var expires int64

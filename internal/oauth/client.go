@@ -297,7 +297,7 @@ func known(scope string) string {
 // read again: where a person looks at it, not where tokens are refreshed.
 func (s *Service) client(ctx context.Context, id string, fetch bool) (c Client, err error) {
 	unknown := refuse(http.StatusUnauthorized, errUnknownClient, "no program with this client_id has registered here; it may register again")
-	if len(id) > mostURL {
+	if len(id) > mostURL || !storable(id) {
 		return c, unknown
 	}
 	if strings.HasPrefix(id, schemeHTTPS+"://") && s.Fetcher != nil {

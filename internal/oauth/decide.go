@@ -139,6 +139,9 @@ func (s *Service) decided(ctx context.Context, v View, c *who.Caller, ch Choice)
 	if ch.Write && !v.Write {
 		return d, fault.Bad("write", "wasn't asked for: the program asked to read alone")
 	}
+	if slices.ContainsFunc(ch.Heaps, func(h string) bool { return !storable(h) }) {
+		return d, fault.Bad("heaps", "has an id in it that is none")
+	}
 	d = decision{Agent: ch.Agent, Name: ch.Name, Stay: ch.Stay && v.Stay,
 		Rights: account.Rights{Write: ch.Write, Propose: ch.Write && ch.Propose, Areas: ch.Areas, Heaps: ch.Heaps}}
 	if ch.Agent != "" {
@@ -197,6 +200,9 @@ func (s *Service) tell(a attempt, d decision) {
 
 // Cancel answers an attempt with no, from the browser that began it: nobody need sign in for that.
 func (s *Service) Cancel(ctx context.Context, id, browser string, from From) error {
+	if !storable(id) {
+		return errAnswered
+	}
 	return s.db.Write(ctx, func(tx *db.Tx) error {
 		n, err := tx.Exec(`UPDATE oauth_attempt SET state = 'rejected', decided_at = $3 WHERE id = $1 AND cookie = $2 AND state = 'open' AND expires_at > $3`, id, sum(browser), tx.Now)
 		if err != nil {

@@ -484,3 +484,5 @@ func TestNothingIsSentBeforeTheClientIsCertain(t *testing.T) {
 		t.Errorf("the one registered address was not taken: %q", v.Redirect)
 	}
 }
+
+func caller(ctx context.Context) *who.Caller { return who.From(ctx) }

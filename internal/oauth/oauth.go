@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"cairn/internal/account"
 	"cairn/internal/audit"
@@ -115,6 +116,9 @@ func (s *Service) derive(parts ...string) []byte {
 func (s *Service) token(parts ...string) string {
 	return base64.RawURLEncoding.EncodeToString(s.derive(parts...))
 }
+
+// storable tells whether both databases take a text: what isn't can be no id or name of ours.
+func storable(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
 
 func sum(text string) string {
 	h := sha256.Sum256([]byte(text))
