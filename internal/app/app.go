@@ -39,7 +39,7 @@ import (
 )
 
 // Version is the product's version; the build may set it.
-var Version = "0.1.0"
+var Version = "0.2.0"
 
 // indexBytes bounds the search indexes kept in memory.
 const indexBytes = 1 << 30

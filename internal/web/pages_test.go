@@ -274,10 +274,10 @@ func TestMachinesGetNoPages(t *testing.T) {
 	if a := x.ask(t, "GET", "/nowhere", "", "Accept: application/json"); !strings.HasPrefix(a.text, "{") {
 		t.Errorf("without text/html: %s", a.text)
 	}
-	if a := x.ask(t, "GET", "/", "", "-Cookie", "Accept: */*"); !strings.HasPrefix(a.text, "Cairn is running.") {
+	if a := x.ask(t, "GET", "/", "", "-Cookie", "Accept: */*"); !strings.HasPrefix(a.text, "Cairn test is running, healthy.\nMCP URL: ") {
 		t.Errorf("curl gets %s", a.text)
 	}
-	if a := x.ask(t, "GET", "/", ""); a.Header.Get("Location") != "/agents" {
+	if a := x.ask(t, "GET", "/", ""); a.Header.Get("Location") != "/settings" {
 		t.Errorf("signed in, / leads to %q", a.Header.Get("Location"))
 	}
 }
