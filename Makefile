@@ -4,7 +4,7 @@
 GO ?= go
 FUZZTIME ?= 20s
 
-.PHONY: build run test unit e2e bench docs fuzz fmt lint clean
+.PHONY: build run test unit e2e screenshots bench docs fuzz fmt lint clean
 
 build:
 	$(GO) build -o bin/cairn .
@@ -20,9 +20,13 @@ test:
 unit:
 	scripts/with-postgres scripts/gotest $(ARGS)
 
-# Real clients and the conformance suite alone; `make e2e ARGS=e2e/inspector.test.mjs` narrows them.
+# Real clients, the browser and the conformance suite alone; `make e2e ARGS=e2e/inspector.test.mjs` narrows them.
 e2e: build
 	scripts/with-postgres scripts/e2e $(ARGS)
+
+# Pictures of every page, light, dark and on a phone, into e2e/screenshots.
+screenshots: build
+	SCREENSHOTS=1 scripts/with-postgres scripts/e2e e2e/pages.test.mjs
 
 bench:
 	$(GO) run ./bench
