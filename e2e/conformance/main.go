@@ -29,22 +29,23 @@ func main() {
 	listen := flag.String("listen", "127.0.0.1:0", "address to listen on; the URL is printed")
 	data := flag.String("data", "", "data folder")
 	bare := flag.Bool("plain", false, "serve the fixtures by the SDK alone")
+	redirect := flag.String("redirect", "", "register a client with this redirect address, print its id on a second line, and let in whoever asks")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *listen, *data, *bare); err != nil {
+	if err := run(ctx, *listen, *data, *redirect, *bare); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, listen, data string, bare bool) error {
+func run(ctx context.Context, listen, data, redirect string, bare bool) error {
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	h := plain()
+	h, client := plain(), ""
 	if !bare {
 		a, err := open(ctx, l.Addr().String(), data)
 		if err != nil {
@@ -56,8 +57,16 @@ func run(ctx context.Context, listen, data string, bare bool) error {
 			return err
 		}
 		h = withToken(a.Handler(), token)
+		if redirect != "" {
+			if h, client, err = consenting(ctx, a, redirect); err != nil {
+				return err
+			}
+		}
 	}
 	fmt.Printf("http://%s/mcp\n", l.Addr())
+	if client != "" {
+		fmt.Println(client)
+	}
 	server := &http.Server{Handler: h}
 	context.AfterFunc(ctx, func() { server.Close() })
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -71,7 +80,7 @@ func open(ctx context.Context, address, data string) (*app.App, error) {
 		return nil, errors.New("-data is missing")
 	}
 	nothing := func(string) (string, bool) { return "", false } // no key from the environment
-	c, err := config.Load(map[string]string{"listen": address, "data": data}, nothing)
+	c, err := config.Load(map[string]string{"listen": address, "data": data, "client-metadata": "true"}, nothing)
 	if err != nil {
 		return nil, err
 	}
