@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -170,6 +171,35 @@ func TestNoPackageIsNamedAfterNothing(t *testing.T) {
 			if slices.Contains([]string{"util", "utils", "common", "helper", "helpers", "base", "types", "misc"}, part) {
 				t.Errorf("%s: package name %s says nothing", s.path, part)
 			}
+		}
+	}
+}
+
+// The table of attacks names the tests that hold them off: each must be there.
+func TestThreatTableNamesTestsThatExist(t *testing.T) {
+	text, err := os.ReadFile("docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	err = filepath.WalkDir("internal", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") {
+			var b []byte
+			b, err = os.ReadFile(path)
+			all.Write(b)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile("`(Test\\w+|e2e/[\\w.-]+)`").FindAllStringSubmatch(string(text), -1)
+	if len(names) < 20 {
+		t.Errorf("the table names %d tests", len(names))
+	}
+	for _, n := range names {
+		if _, err := os.Stat(n[1]); err != nil && !strings.Contains(all.String(), "func "+n[1]+"(") {
+			t.Errorf("docs/security.md names %s, which isn't there", n[1])
 		}
 	}
 }

@@ -78,6 +78,7 @@ type consentPage struct {
 	Challenge string // of a mailed code
 	Who       string
 	MCP       string
+	Setup     bool // nobody can sign in yet: the server must be set up
 }
 
 // Has and HasArea say what the agent it continues may see already.
@@ -155,6 +156,10 @@ func (s *Server) showAttempt(w http.ResponseWriter, r *http.Request, status int,
 	if a.State != oauth.Open {
 		s.render(w, r, status, "consent-end", v)
 		return
+	}
+	if p, ok := v.Data.(*consentPage); ok && p.Ticket == "" {
+		_, needed, err := s.Signin.NeedsSetup(r.Context())
+		p.Setup = err == nil && needed
 	}
 	v.FormAction = formAction(a)
 	s.render(w, r, status, "consent", v)
