@@ -24,7 +24,7 @@
   const line = document.getElementById("status");
   if (line && line.textContent.trim()) {
     const text = line.textContent;
-    setTimeout(() => { line.textContent = ""; setTimeout(() => { line.textContent = text; }, 50); }, 250);
+    setTimeout(() => { line.replaceChildren(Object.assign(document.createElement("span"), { textContent: text })); }, 250);
     const here = new URL(location.href);
     if (here.searchParams.has("done")) { here.searchParams.delete("done"); history.replaceState(null, "", here); }
   }
