@@ -204,6 +204,9 @@ func (s *Server) consentForm(w http.ResponseWriter, r *http.Request) {
 	v := &View{Data: page, Form: r.PostForm}
 	act := r.PostFormValue("act")
 	switch act {
+	case "again": // somebody else sits down, or it is answered here after all
+		s.showAttempt(w, r, http.StatusOK, a, &View{})
+		return
 	case "cancel":
 		err = s.OAuth.Cancel(r.Context(), a.ID, browser, asker(r))
 	case "prove", "send", "code":
