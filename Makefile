@@ -4,7 +4,7 @@
 GO ?= go
 FUZZTIME ?= 20s
 
-.PHONY: build run test unit e2e screenshots bench docs fuzz fmt lint clean
+.PHONY: build run test unit e2e clients screenshots bench docs fuzz fmt lint clean
 
 build:
 	$(GO) build -o bin/cairn .
@@ -28,6 +28,10 @@ e2e: build
 screenshots: build
 	SCREENSHOTS=1 scripts/with-postgres scripts/e2e e2e/pages.test.mjs
 
+# Claude Code, Codex, OpenCode and Gemini CLI, each let in by the URL alone: a large download, so not in `make test`.
+clients: build
+	scripts/clients $(ARGS)
+
 bench:
 	$(GO) run ./bench
 
@@ -46,4 +50,4 @@ lint:
 	scripts/lint
 
 clean:
-	rm -rf bin e2e/node_modules
+	rm -rf bin e2e/node_modules e2e/clients/node_modules
