@@ -127,14 +127,14 @@ func clients(mcp string) []client {
 	then := step{Text: "Your browser opens a page of this server. Choose what it may see and press Connect."}
 	quoted := `"` + mcp + `"`
 	return []client{
-		{"claude", "Claude", []step{{Text: "In Claude on the web or the desktop, open Settings, then Connectors."}, {Text: "Press Add custom connector, name it Cairn and paste this address.", Code: mcp}, {Text: "Press Connect."}, then}},
-		{"chatgpt", "ChatGPT", []step{{Text: "In ChatGPT, open Settings, then Apps and connectors, then Advanced settings, and turn on Developer mode."}, {Text: "Press Create, name it Cairn and paste this address. Choose OAuth.", Code: mcp}, then}},
-		{"claude-code", "Claude Code", []step{{Text: "Run this in a terminal.", Code: "claude mcp add --transport http cairn " + mcp}, {Text: "Start Claude Code, type /mcp, choose cairn and then Authenticate.", Code: "/mcp"}, then}},
-		{"codex", "Codex", []step{{Text: "Run this in a terminal.", Code: "codex mcp add cairn --url " + mcp}, {Text: "Sign in to it.", Code: "codex mcp login cairn"}, then}},
+		{"claude", "Claude", []step{{Text: "In Claude on the web or the desktop, open Settings, then Connectors. Claude connects from its maker's servers: this address must be https and open to the Internet."}, {Text: "Press Add custom connector, name it Cairn and paste this address.", Code: mcp}, {Text: "Press Connect."}, then}},
+		{"chatgpt", "ChatGPT", []step{{Text: "In ChatGPT, open Settings, then Apps and connectors, then Advanced settings, and turn on Developer mode. ChatGPT connects from its maker's servers: this address must be https and open to the Internet."}, {Text: "Press Create, name it Cairn and paste this address. Choose OAuth.", Code: mcp}, then}},
+		{"claude-code", "Claude Code", []step{{Text: "Run this in a terminal.", Code: "claude mcp add --transport http cairn " + mcp}, {Text: "Sign in to it.", Code: "claude mcp login cairn"}, then}},
+		{"codex", "Codex", []step{{Text: "Run this in a terminal. It signs in at once.", Code: "codex mcp add cairn --url " + mcp}, then}},
 		{"cursor", "Cursor", []step{{Text: "Open the file .cursor/mcp.json in your home folder and put this there.", Code: `{"mcpServers": {"cairn": {"url": ` + quoted + `}}}`}, {Text: "In Cursor's settings, under MCP, press Needs login beside cairn."}, then}},
 		{"vscode", "VS Code", []step{{Text: "Run this in a terminal.", Code: `code --add-mcp '{"name": "cairn", "type": "http", "url": ` + quoted + `}'`}, {Text: "In the list of MCP servers, start cairn and allow it to sign in."}, then}},
-		{"opencode", "OpenCode", []step{{Text: "Put this into opencode.json.", Code: `{"mcp": {"cairn": {"type": "remote", "url": ` + quoted + `}}}`}, {Text: "Sign in to it.", Code: "opencode mcp auth cairn"}, then}},
-		{"gemini-cli", "Gemini CLI", []step{{Text: "Run this in a terminal.", Code: "gemini mcp add --transport http cairn " + mcp}, {Text: "Start Gemini CLI and sign in.", Code: "/mcp auth cairn"}, then}},
+		{"opencode", "OpenCode", []step{{Text: "Put this into opencode.json of a project, or of .config/opencode in your home folder.", Code: `{"mcp": {"cairn": {"type": "remote", "url": ` + quoted + `}}}`}, {Text: "Sign in to it.", Code: "opencode mcp auth cairn"}, then}},
+		{"gemini-cli", "Gemini CLI", []step{{Text: "Run this in a terminal.", Code: "gemini mcp add --scope user --transport http cairn " + mcp}, {Text: "Start Gemini CLI, type this and answer Yes.", Code: "/mcp auth cairn"}, then}},
 	}
 }
 
