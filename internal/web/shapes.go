@@ -38,10 +38,13 @@ type heapRow struct {
 	Members    int     `json:"members"`
 }
 
-// About says of what kind a heap is and whether others see it.
+// About says of what kind a heap is, where its name doesn't, and whether others see it.
 func (h heapRow) About() string {
 	if h.Members > 1 {
 		return kindText(h.Kind) + ", shared: " + plural(h.Members, "member", "members")
+	}
+	if kindText(h.Kind) == h.Name {
+		return ""
 	}
 	return kindText(h.Kind)
 }
