@@ -6,7 +6,9 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
+import path from 'node:path'
 import test from 'node:test'
 import { freePort, npm, run } from './cairn.mjs'
 import { browserFor, startWithPerson, visit } from './person.mjs'
@@ -144,8 +146,9 @@ async function finish(transport, auth) {
 
 test('mcp-remote', async (t) => {
   const cairn = await startWithPerson(t)
-  const person = await browserFor(t)
-  for (const turn of ['first', 'again']) {
+
+  /** Runs mcp-remote for a person, with a client of its own in front. */
+  const session = async (person, work) => {
     const client = new Client(me)
     let stderr = ''
     const transport = new StdioClientTransport({
@@ -156,16 +159,55 @@ test('mcp-remote', async (t) => {
     transport.stderr.on('data', (d) => (stderr += d))
     try {
       await client.connect(transport)
-      await taskStory(client)
+      await work(client)
     } catch (e) {
-      e.message += `\n${turn}\n${stderr}\n${JSON.stringify(await person.opened(), null, 1)}`
+      e.message += `\n${stderr}\n${JSON.stringify(await person.opened(), null, 1)}`
       throw e
     } finally {
       await client.close()
     }
-    check(await person.opened(), 1)
   }
+
+  await t.test('lets itself in, stays, refreshes', async (t) => {
+    const person = await browserFor(t)
+    await session(person, taskStory)
+    check(await person.opened(), 1)
+    await session(person, taskStory)
+    const before = await spoil(person.home)
+    await session(person, taskStory)
+    assert.notDeepEqual(await spoil(person.home), before, 'no new token was kept')
+    check(await person.opened(), 1)
+  })
+
+  await t.test('more rights later', async (t) => {
+    const person = await browserFor(t, { write: false, stay: false })
+    await session(person, async (client) => {
+      checkTools((await client.listTools()).tools)
+      await person.answer({ write: true, stay: false })
+      const made = await client.callTool({ name: 'create_personal_task', arguments: { name: 'Ask for more' } })
+      assert.equal(made.structuredContent?.result, 'created', JSON.stringify(made))
+    })
+    check(await person.opened(), 2)
+    assert.equal((await person.opened())[1].again, true)
+  })
 })
+
+/** Makes the access tokens that a client keeps in files under its home useless, and returns what it kept. */
+async function spoil(home) {
+  const found = []
+  for (const entry of await readdir(home, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile() || !entry.name.endsWith('.json')) continue
+    const file = path.join(entry.parentPath, entry.name)
+    const text = await readFile(file, 'utf8')
+    const spoiled = text.replace(/(access_token\\*"\s*:\s*\\*")([^"\\]+)/g, (_, key, token) => {
+      found.push(token)
+      return key + token.slice(0, -8) + 'AAAAAAAA'
+    })
+    if (spoiled !== text) await writeFile(file, spoiled)
+  }
+  assert.ok(found.length, 'no access token was kept in a file')
+  return found
+}
 
 const inspector = npm('@modelcontextprotocol', 'inspector', 'clients', 'launcher', 'build', 'index.js')
 
@@ -186,6 +228,9 @@ for (const era of ['legacy', 'modern']) {
     checkTools((await inspect('--method', 'tools/list')).tools)
     const made = await inspect('--method', 'tools/call', '--tool-name', 'create_personal_task', '--tool-args-json', '{"name":"Oil the hinges"}')
     assert.equal(made.structuredContent.result, 'created')
+    const before = await spoil(person.home)
+    checkTools((await inspect('--method', 'tools/list')).tools)
+    assert.notDeepEqual(await spoil(person.home), before, 'no new token was kept')
     check(await person.opened(), 1)
   })
 }
