@@ -6,12 +6,10 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import path from 'node:path'
 import test from 'node:test'
 import { freePort, npm, run } from './cairn.mjs'
-import { browserFor, startWithPerson, visit } from './person.mjs'
+import { browserFor, spoil, startWithPerson, visit } from './person.mjs'
 import { checkTools, taskStory } from './story.mjs'
 
 const me = { name: 'cairn-e2e', version: '1.0.0' }
@@ -191,23 +189,6 @@ test('mcp-remote', async (t) => {
     assert.equal((await person.opened())[1].again, true)
   })
 })
-
-/** Makes the access tokens that a client keeps in files under its home useless, and returns what it kept. */
-async function spoil(home) {
-  const found = []
-  for (const entry of await readdir(home, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile() || !entry.name.endsWith('.json')) continue
-    const file = path.join(entry.parentPath, entry.name)
-    const text = await readFile(file, 'utf8')
-    const spoiled = text.replace(/(access_token\\*"\s*:\s*\\*")([^"\\]+)/g, (_, key, token) => {
-      found.push(token)
-      return key + token.slice(0, -8) + 'AAAAAAAA'
-    })
-    if (spoiled !== text) await writeFile(file, spoiled)
-  }
-  assert.ok(found.length, 'no access token was kept in a file')
-  return found
-}
 
 const inspector = npm('@modelcontextprotocol', 'inspector', 'clients', 'launcher', 'build', 'index.js')
 

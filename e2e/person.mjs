@@ -2,7 +2,7 @@
 // beforehand. As a program, `person.mjs FILE URL` opens a page as xdg-open would; browserFor makes what calls it so.
 import assert from 'node:assert/strict'
 import { createPrivateKey, createPublicKey, pbkdf2Sync, sign } from 'node:crypto'
-import { appendFile, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { appendFile, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { bin, cleanEnv, freePort, start, tempDir, until } from './cairn.mjs'
 
@@ -161,6 +161,23 @@ export async function browserFor(t, answers = {}, extra = {}) {
   env.PATH = `${dir}:${path.dirname(process.execPath)}:${env.PATH}`
   const opened = async () => (await readFile(log, 'utf8')).split('\n').filter(Boolean).map((line) => JSON.parse(line))
   return { home, env, opened, answer: (a) => writeFile(settings, JSON.stringify({ log, answers: a })) }
+}
+
+/** Makes the access tokens that a client keeps in files under its home useless, and returns what it kept. */
+export async function spoil(home) {
+  const found = []
+  for (const entry of await readdir(home, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile() || !entry.name.endsWith('.json')) continue
+    const file = path.join(entry.parentPath, entry.name)
+    const text = await readFile(file, 'utf8')
+    const spoiled = text.replace(/(access_?token\\*"\s*:\s*\\*")([^"\\]+)/gi, (_, key, token) => {
+      found.push(token)
+      return key + token.slice(0, -8) + 'AAAAAAAA'
+    })
+    if (spoiled !== text) await writeFile(file, spoiled)
+  }
+  assert.ok(found.length, 'no access token was kept in a file')
+  return found
 }
 
 if (process.argv[1] === import.meta.filename) {
