@@ -308,6 +308,8 @@ func (s *Server) choices(r *http.Request, page *consentPage, v *View, c *who.Cal
 		page.Warning = ""
 	case page.Warning != "":
 		page.Seen = "Same name as an agent you have, but another one."
+	case page.A.ClientKind == "registered" && page.A.Loopback && page.Code != "": // it runs where the code was shown
+		page.Warning = "Go on only if you started this yourself, on a device in front of you, just now: its name is what it says of itself, and its key goes to a program on that device."
 	case page.A.ClientKind == "registered" && page.A.Loopback:
 		page.Warning = "Go on only if you started this yourself, on this device, just now: its name is what it says of itself, and its key goes to a program on this device."
 	case page.A.ClientKind == "registered":
