@@ -163,17 +163,21 @@ export async function browserFor(t, answers = {}, extra = {}) {
   return { home, env, opened, answer: (a) => writeFile(settings, JSON.stringify({ log, answers: a })) }
 }
 
-/** Makes the access tokens that a client keeps in files under its home useless, and returns what it kept. */
-export async function spoil(home) {
+/**
+ * Makes the access tokens that a client keeps in files under its home useless, and returns what it kept. With `expired` the
+ * client can tell by its own notes.
+ */
+export async function spoil(home, expired = false) {
   const found = []
   for (const entry of await readdir(home, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile() || !entry.name.endsWith('.json')) continue
     const file = path.join(entry.parentPath, entry.name)
     const text = await readFile(file, 'utf8')
-    const spoiled = text.replace(/(access_?token\\*"\s*:\s*\\*")([^"\\]+)/gi, (_, key, token) => {
+    let spoiled = text.replace(/(access_?token\\*"\s*:\s*\\*")([^"\\]+)/gi, (_, key, token) => {
       found.push(token)
       return key + token.slice(0, -8) + 'AAAAAAAA'
     })
+    if (expired) spoiled = spoiled.replace(/("expires_?at"\s*:\s*)\d+/gi, (_, key) => key + '1000')
     if (spoiled !== text) await writeFile(file, spoiled)
   }
   assert.ok(found.length, 'no access token was kept in a file')

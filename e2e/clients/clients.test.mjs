@@ -8,7 +8,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import test from 'node:test'
 import { run, startCairn } from '../cairn.mjs'
-import { browserFor, startWithPerson } from '../person.mjs'
+import { browserFor, spoil, startWithPerson } from '../person.mjs'
 
 const installed = (...parts) => path.join(import.meta.dirname, 'node_modules', ...parts)
 // Two come as programs for one platform each, which their packages' install scripts, that don't run here, would put in place.
@@ -45,9 +45,11 @@ class Terminal {
     }
   }
 
-  /** Types a line. Return comes apart, or it is taken for part of pasted text. */
+  /** Types a line as a person does, who presses Return once it shows: together they'd be taken for pasted text. */
   async type(line) {
+    this.text = ''
     this.child.stdin.write(line)
+    await this.shows(new RegExp(line))
     await new Promise((r) => setTimeout(r, 1500))
     this.child.stdin.write('\r')
   }
@@ -61,8 +63,11 @@ const caller = (file, home, env) => async (...args) => {
   return text
 }
 
-/** A client's test: `drive` gets what it needs, and the person is asked exactly once. */
-function client(name, extra, drive) {
+/**
+ * A client's test: `drive` lets it in, `see` makes sure that it reaches the server. A token that no longer counts must be
+ * refreshed, and the person asked exactly once.
+ */
+function client(name, extra, drive, see, { expired = false } = {}) {
   const file = programs[name]
   const skip = existsSync(file) ? false : `there is no ${name} for ${process.arch} among the installed packages`
   test(name, { skip, timeout: 280_000 }, async (t) => {
@@ -74,15 +79,22 @@ function client(name, extra, drive) {
     const terminal = (...args) => new Terminal(t, home, env, quote(file), ...args)
     const version = (await call('--version')).match(/\d+\.\d+\.\d+/)[0]
     const began = Date.now()
+    let connected
     try {
-      await drive({ url: cairn.url, home, env, call, terminal, file })
+      const all = { url: cairn.url, home, env, call, terminal, file }
+      await drive(all)
+      await see(all)
+      connected = Date.now()
+      const before = await spoil(home, expired)
+      await see(all)
+      assert.notDeepEqual(await spoil(home), before, 'no new token was kept')
     } catch (e) {
       e.message += `\nopened: ${JSON.stringify(await person.opened(), null, 1)}\nthe server printed:\n${cairn.log()}`
       throw e
     }
     const opened = await person.opened()
     assert.deepEqual(opened.map((o) => o.error), [undefined], JSON.stringify(opened, null, 1))
-    t.diagnostic(`${name} ${version}: let in as “${opened[0].client}”, ${((Date.now() - began) / 1000).toFixed(1)} s`)
+    t.diagnostic(`${name} ${version}: let in as “${opened[0].client}”, ${((connected - began) / 1000).toFixed(1)} s`)
   })
 }
 
@@ -92,14 +104,14 @@ client('claude-code', { DISABLE_AUTOUPDATER: '1', CLAUDE_CODE_DISABLE_NONESSENTI
   const login = terminal('mcp', 'login', 'cairn')
   await login.shows(/Authenticated with "cairn"/)
   await login.ended
+}, async ({ call }) => {
   assert.match(await call('mcp', 'list'), /cairn: .*Connected/)
 })
 
-client('codex', {}, async ({ url, home, env, call, file }) => {
+client('codex', {}, async ({ url, call }) => {
   assert.match(await call('mcp', 'add', 'cairn', '--url', url), /Successfully logged in/) // signs in at once
   assert.match(await call('mcp', 'list'), /^cairn .* OAuth$/m)
-  await codexSeesTools({ home, env, file })
-})
+}, codexSeesTools)
 
 /** `codex mcp list` doesn't connect; what an editor asks codex for does. */
 async function codexSeesTools({ home, env, file }) {
@@ -129,6 +141,7 @@ async function codexSeesTools({ home, env, file }) {
 client('opencode', { OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1' }, async ({ url, home, call }) => {
   await writeFile(path.join(home, 'opencode.json'), JSON.stringify({ mcp: { cairn: { type: 'remote', url } } }))
   assert.match(await call('mcp', 'auth', 'cairn'), /Authentication successful/)
+}, async ({ call }) => {
   assert.match(await call('mcp', 'list'), /cairn connected/)
 })
 
@@ -140,6 +153,7 @@ client('gemini-cli', { GEMINI_CLI_TRUST_WORKSPACE: 'true', GEMINI_API_KEY: 'none
   }))
   await call('mcp', 'add', '--scope', 'user', '--transport', 'http', 'cairn', url)
   const ui = terminal()
+  await ui.shows(/Tips for getting started/)
   await ui.shows(/Type your message/)
   await ui.type('/mcp auth cairn')
   await ui.shows(/Do you want to continue\?/)
@@ -149,8 +163,9 @@ client('gemini-cli', { GEMINI_CLI_TRUST_WORKSPACE: 'true', GEMINI_API_KEY: 'none
   await ui.shows(/cairn.*Ready \(\d+ tools?\)/)
   await ui.type('/quit')
   await ui.ended
+}, async ({ call }) => {
   assert.match(await call('mcp', 'list'), /cairn: .*Connected/)
-})
+}, { expired: true }) // it doesn't refresh a token that is refused before its time
 
 // By token, for those that take one as a header: no page opens.
 test('by token', async (t) => {
