@@ -31,6 +31,7 @@ var may = map[string][]string{
 	"mail":      {"fault"},
 	"oauth":     {"account", "audit", "db", "fault", "op", "who"},
 	"fetch":     {"fault"},
+	"job":       {"db", "who"},
 	"task":      {"change", "db", "fault", "op", "rawjson", "search", "who"},
 	"edge":      {"audit", "db", "fault", "rawjson", "who"},
 	"mcp":       {"edge", "fault", "op", "rawjson", "who"},
