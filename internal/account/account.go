@@ -212,9 +212,10 @@ const (
 	heapEnd  = "\x1e"
 )
 
-// heapsColumn gives all heaps of the account a in one text, oldest first: the caller is looked up on every request, and each
-// column of each row costs. $2 is fieldEnd and $3 heapEnd.
-const heapsColumn = `(SELECT string_agg(h.id || CAST($2 AS TEXT) || h.name || CAST($2 AS TEXT) || h.kind || CAST($2 AS TEXT) || m.role, CAST($3 AS TEXT) ORDER BY h.created_at, h.id)
+// heapsColumn gives all heaps of the account a in one text, those it has had longest first: what names no heap goes to the
+// first that fits, which mustn't change because somebody shares an older heap. The caller is looked up on every request, and
+// each column of each row costs. $2 is fieldEnd and $3 heapEnd.
+const heapsColumn = `(SELECT string_agg(h.id || CAST($2 AS TEXT) || h.name || CAST($2 AS TEXT) || h.kind || CAST($2 AS TEXT) || m.role, CAST($3 AS TEXT) ORDER BY m.created_at, h.created_at, h.id)
 	FROM member m JOIN heap h ON h.id = m.heap WHERE m.account = a.id AND h.archived_at IS NULL)`
 
 // readHeaps reads heapsColumn, leaving out heaps that are not among only (nil = all).

@@ -202,6 +202,9 @@ func (s *Service) agent(ctx context.Context, name string) (Agent, error) {
 	if err != nil {
 		return Agent{}, err
 	}
+	if i := slices.IndexFunc(list, func(a Agent) bool { return a.ID == name }); i >= 0 { // another may have the id for a name
+		return list[i], nil
+	}
 	if live := slices.DeleteFunc(slices.Clone(list), func(a Agent) bool { return a.State == "disconnected" }); len(live) > 0 {
 		list = live
 	}

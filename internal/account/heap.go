@@ -373,8 +373,8 @@ type memberIn struct {
 
 // member finds an account among a heap's members, by name or id, with its role.
 func member(tx *db.Tx, heap who.Heap, account string) (id, name, role string, err error) {
-	err = tx.One(`SELECT a.id, a.name, m.role FROM member m JOIN account a ON a.id = m.account WHERE m.heap = $1 AND (a.id = $2 OR a.name_folded = $3)`,
-		[]any{heap.ID, account, who.Fold(account)}, &id, &name, &role)
+	err = tx.One(`SELECT a.id, a.name, m.role FROM member m JOIN account a ON a.id = m.account WHERE m.heap = $2 AND (a.id = $1 OR a.name_folded = $3)`+
+		strings.ReplaceAll(idFirst, "id =", "a.id ="), []any{account, heap.ID, who.Fold(account)}, &id, &name, &role)
 	if db.IsNone(err) {
 		f := fault.New(fault.NotFound, "the heap %q has no member %q", heap.Name, account)
 		f.Field = "account"

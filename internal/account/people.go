@@ -196,13 +196,16 @@ func (s *Service) enableAccount(ctx context.Context, in whichAccountIn) (account
 	})
 }
 
+// idFirst ends a look-up by id ($1) or name: anybody may take somebody's id for a name, and must not get what is meant for them.
+const idFirst = ` ORDER BY CASE WHEN id = $1 THEN 0 ELSE 1 END LIMIT 1`
+
 // decide runs an admin's decision about an account, found by name or id.
 func (s *Service) decide(ctx context.Context, account string, f func(tx *db.Tx, id string) (changed bool, err error)) (out accountResult, err error) {
 	if err := adminOnly(ctx); err != nil {
 		return out, err
 	}
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
-		err := tx.One(`SELECT id FROM account WHERE id = $1 OR name_folded = $2`+tx.ForUpdate(), []any{account, who.Fold(account)}, &out.ID)
+		err := tx.One(`SELECT id FROM account WHERE id = $1 OR name_folded = $2`+idFirst+tx.ForUpdate(), []any{account, who.Fold(account)}, &out.ID)
 		if db.IsNone(err) {
 			f := fault.New(fault.NotFound, "there is no account %q", account)
 			f.Field = "account"

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"cairn/internal/account"
 	"cairn/internal/apptest"
@@ -175,6 +176,88 @@ func TestAccountNamesAreClean(t *testing.T) {
 		a.Call(t, ben, "set_account", `{"name":"  Ben   B. "}`)
 		if c := who.From(a.PersonNamed(t, "ben b.")); c.AccountName != "Ben B." {
 			t.Errorf("the name is %q", c.AccountName)
+		}
+	})
+}
+
+// Anybody may take somebody's id for a name. What an id names stays what it was.
+func TestIDTakenForANameTakesNothing(t *testing.T) {
+	apptest.Each(t, nil, func(t *testing.T, a *apptest.App) {
+		admin := a.Person(t)
+		eve, ben := a.Account(t, "Eve"), a.Account(t, "Ben") // Eve is the older: a look-up without an order finds her first
+		id := who.From(ben).Account
+		var heap struct{ ID string }
+		apptest.Decode(t, a.Call(t, admin, "create_heap", `{"name":"Club"}`), &heap)
+		err := a.DB.Write(admin, func(tx *db.Tx) error {
+			for _, account := range []string{who.From(eve).Account, id} {
+				if _, err := tx.Exec(`INSERT INTO member (heap, account, role, created_at) VALUES ($1, $2, 'viewer', $3)`, heap.ID, account, tx.Now); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A row that was just written is found first or last, as the database likes: so each of them is written last once.
+		for range 2 {
+			a.Call(t, eve, "set_account", `{"name":"`+id+`"}`)
+			a.Call(t, admin, "set_member", `{"heap":"Club","account":"`+id+`","role":"admin"}`)
+			role := func(ctx context.Context) string {
+				h, _ := who.From(a.PersonNamed(t, who.From(ctx).AccountName)).ByID(heap.ID)
+				return h.Role
+			}
+			eve = a.PersonNamed(t, id)
+			if role(eve) != "viewer" || role(ben) != "admin" {
+				t.Fatalf("Eve is %s, Ben is %s", role(eve), role(ben))
+			}
+			a.Call(t, admin, "set_member", `{"heap":"Club","account":"`+id+`","role":"viewer"}`)
+			var link struct{ Link string }
+			apptest.Decode(t, a.Call(t, admin, "create_setup_link", `{"account":"`+id+`"}`), &link)
+			_, secret, _ := strings.Cut(link.Link, "#")
+			if l, err := a.Signin.Linked(admin, secret, signin.From{}); err != nil || l.Account != id {
+				t.Fatalf("the link is for %+v, %v", l, err)
+			}
+			a.Call(t, eve, "set_account", `{"name":"Eve"}`)
+			a.Call(t, ben, "set_account", `{"zone":"Europe/Vienna"}`)
+		}
+		a.Call(t, eve, "set_account", `{"name":"`+id+`"}`)
+		a.Call(t, admin, "disable_account", `{"account":"`+id+`"}`)
+		if _, err := a.Accounts.Person(admin, id); !fault.Is(err, fault.TokenInactive) {
+			t.Errorf("Ben goes on: %v", err)
+		}
+		var first, second struct{ ID string }
+		apptest.Decode(t, a.Call(t, admin, "create_token", `{"name":"laptop"}`), &first)
+		apptest.Decode(t, a.Call(t, admin, "create_token", `{"name":"`+first.ID+`"}`), &second)
+		if got := string(a.Call(t, admin, "revoke_token", `{"token":"`+first.ID+`"}`)); !strings.Contains(got, `"id":"`+first.ID+`"`) {
+			t.Errorf("revoked: %s", got)
+		}
+	})
+}
+
+// What names no heap goes where it went before, however many older heaps are shared with one.
+func TestSharedHeapTakesNothingAway(t *testing.T) {
+	apptest.Each(t, nil, func(t *testing.T, a *apptest.App) {
+		admin, ben := a.Person(t), a.Account(t, "Ben") // the admin's heaps are older than Ben's
+		own := who.From(ben).Heaps[0].ID
+		a.Call(t, admin, "invite_member", `{"heap":"Personal","account":"Ben","role":"editor"}`)
+		var list struct{ Invites []struct{ ID string } }
+		apptest.Decode(t, a.Call(t, ben, "list_invites", `{}`), &list)
+		a.Call(t, ben, "respond_invite", `{"invite_id":"`+list.Invites[0].ID+`","accept":true}`)
+		c := who.From(a.PersonNamed(t, "Ben"))
+		if h, err := c.Target("", nil); err != nil || len(c.Heaps) != 3 || h.ID != own {
+			t.Errorf("new things go to %+v of %+v, %v", h, c.Heaps, err)
+		}
+	})
+}
+
+func TestTokensWantAFreshProof(t *testing.T) {
+	apptest.Each(t, nil, func(t *testing.T, a *apptest.App) {
+		ben := a.Account(t, "Ben")
+		a.Call(t, ben, "create_token", `{"name":"early"}`)
+		a.Clock.Move(16 * time.Minute)
+		if f := a.Fails(t, ben, "create_token", `{"name":"late"}`, fault.Denied); f.Data["reason"] != "prove_again" {
+			t.Errorf("%v", f)
 		}
 	})
 }

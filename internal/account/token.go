@@ -159,6 +159,9 @@ func (s *Service) createToken(ctx context.Context, in tokenIn) (out tokenOut, er
 		return out, err
 	}
 	now := s.db.Now()
+	if err := Fresh(who.From(ctx), now); err != nil {
+		return out, err
+	}
 	expires, err := s.expiry(in.Expires, now, owner.Zone)
 	if err != nil {
 		return out, err
@@ -358,6 +361,9 @@ func (s *Service) revokeToken(ctx context.Context, in revokeIn) (out tokenOut, e
 	list, err := s.tokens(ctx, where, args...)
 	if err != nil {
 		return out, err
+	}
+	if i := slices.IndexFunc(list, func(t Token) bool { return t.ID == in.Token }); i >= 0 { // another may have the id for a name
+		list = list[i : i+1]
 	}
 	if live := slices.DeleteFunc(slices.Clone(list), func(t Token) bool { return t.State == "revoked" }); len(live) > 0 {
 		list = live

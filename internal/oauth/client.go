@@ -192,6 +192,9 @@ func clean(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
+// hostForm is what a host may consist of: it stands in the consent page's policy, where ; and , begin something else.
+var hostForm = regexp.MustCompile(`^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]*)?$`)
+
 var privateScheme = regexp.MustCompile(`^[a-z][a-z0-9+.-]*$`)
 
 // active are schemes that a browser would run or open itself instead of handing over to a program.
@@ -213,6 +216,8 @@ func badRedirect(address string) string {
 		return "must have no user in it"
 	case u.Port() != "" && !port(u.Port()):
 		return "has a port that there isn't"
+	case u.Scheme == schemeHTTPS && u.Hostname() != "" && !hostForm.MatchString(u.Host):
+		return "has a host that there isn't"
 	case u.Scheme == schemeHTTPS && u.Hostname() != "":
 		return ""
 	case u.Scheme == schemeHTTPS:

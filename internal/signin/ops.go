@@ -250,7 +250,7 @@ func (s *Service) createSetupLink(ctx context.Context, in linkIn) (out linkOut, 
 		if !c.Admin {
 			return out, fault.New(fault.Denied, "only the server's admin may make links for another account")
 		}
-		err := s.db.One(ctx, `SELECT id FROM account WHERE id = $1 OR name_folded = $2`, []any{in.Account, who.Fold(in.Account)}, &id)
+		err := s.db.One(ctx, `SELECT id FROM account WHERE id = $1 OR name_folded = $2 ORDER BY CASE WHEN id = $1 THEN 0 ELSE 1 END LIMIT 1`, []any{in.Account, who.Fold(in.Account)}, &id)
 		if db.IsNone(err) {
 			return out, fault.New(fault.NotFound, "there is no account %q", in.Account)
 		}

@@ -175,8 +175,12 @@ func describe(tx *db.Tx, p *Person, in SetUpIn) error {
 
 // clean checks and trims a name, a zone and an address. Only where all is asked for must name and zone be given.
 func clean(name, zone, email *string, all bool) (err error) {
-	if *name = strings.TrimSpace(*name); *name == "" && all || who.Fold(*name) == "" && *name != "" || !plain(*name, 300) {
-		return fault.Bad("name", "is %q, must be 1 to 300 characters without control characters", clip(*name))
+	if *name = strings.TrimSpace(*name); *name != "" || all {
+		cleaned, err := account.CleanName("name", *name)
+		if err != nil || who.Fold(*name) == "" || !plain(*name, 300) {
+			return fault.Bad("name", "is %q, must be 1 to 300 characters without control characters", clip(*name))
+		}
+		*name = cleaned
 	}
 	if *zone == "" && all {
 		*zone = "UTC"

@@ -133,6 +133,8 @@ func TestSignUp(t *testing.T) {
 		is(t, err, fault.Conflict)
 		_, err = w.signUp(t, "  ", "", from)
 		is(t, err, fault.Invalid)
+		_, err = w.signUp(t, "neB\u202e", "", from) // turns the text around it
+		is(t, err, fault.Invalid)
 		w.signUp(t, "Ben 2", "", from) //nolint:errcheck
 		p, err = w.Prove(t.Context(), "sign-in", origin, w.proof(t, w.last, "sign-in"), from)
 		if err != nil || !p.Waiting {

@@ -93,7 +93,7 @@ var agentScreen = screen{
 		"rights": {op: "update_agent", done: "saved", args: func(f url.Values, q *request) map[string]any {
 			args := map[string]any{"agent": q.id, "name": f.Get("name"), "heaps": ticked(f, "heaps"), "write": f.Get("write") == "yes",
 				"propose_memory": f.Get("propose_memory") == "yes"}
-			if len(f["areas"]) == len(who.Areas) {
+			if len(ticked(f, "areas")) == len(who.Areas) {
 				args["all_areas"] = true
 			} else {
 				args["areas"] = ticked(f, "areas")

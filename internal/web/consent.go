@@ -320,14 +320,14 @@ func (s *Server) choices(r *http.Request, page *consentPage, v *View, c *who.Cal
 
 // choice reads what was chosen on the page. No area ticked would mean none, so it is refused there and not taken for all.
 func choice(f url.Values, connect bool) (oauth.Choice, error) {
-	ch := oauth.Choice{Connect: connect, Agent: f.Get("agent"), Name: f.Get("name"), Heaps: f["heaps"], Write: f.Get("write") == "yes", Stay: f.Get("stay") == "yes", Propose: f.Get("propose_memory") == "yes"}
+	ch := oauth.Choice{Connect: connect, Agent: f.Get("agent"), Name: f.Get("name"), Heaps: ticked(f, "heaps"), Write: f.Get("write") == "yes", Stay: f.Get("stay") == "yes", Propose: f.Get("propose_memory") == "yes"}
 	if !connect {
 		return ch, nil
 	}
 	if len(ch.Heaps) == 0 {
 		return ch, fault.Bad("heaps", "must have at least one heap ticked")
 	}
-	if ch.Areas = f["areas"]; len(ch.Areas) == 0 {
+	if ch.Areas = ticked(f, "areas"); len(ch.Areas) == 0 {
 		return ch, fault.Bad("areas", "must have at least one area ticked")
 	}
 	if len(ch.Areas) == len(who.Areas) {
@@ -410,6 +410,9 @@ func (s *Server) pairForm(w http.ResponseWriter, r *http.Request) {
 	act := r.PostFormValue("act")
 	err := s.pair(r.Context(), r, page, v, c, act)
 	switch {
+	case err != nil && fault.From(err).Data["reason"] == "prove_again":
+		s.askAgain(w, s.request(r, c))
+		return
 	case err == nil && act == "connect":
 		done(w, r, "/agents", "connected")
 		return
@@ -438,6 +441,9 @@ func (s *Server) pair(ctx context.Context, r *http.Request, page *consentPage, v
 		return fault.Bad("started", "must be answered with yes: let in only what you started yourself")
 	}
 	ch, err := choice(r.PostForm, act == "connect")
+	if err == nil && ch.Connect { // the consent page asks who sits there each time; a session may be old
+		err = account.Fresh(c, s.Edge.Limiter.Now())
+	}
 	if err != nil {
 		return err
 	}

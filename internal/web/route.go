@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"cairn/internal/fault"
@@ -177,8 +178,17 @@ func lines(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == ',' || r == ' ' || r == '\t' })
 }
 
-// ticked gives the values of tick boxes; none of them is an empty list, which operations refuse where it would mean all.
-func ticked(f url.Values, name string) []string { return append([]string{}, f[name]...) }
+// ticked gives the values of tick boxes, each once: five times one area must not count as five areas. None of them is an
+// empty list, which operations refuse where it would mean all.
+func ticked(f url.Values, name string) []string {
+	list := []string{}
+	for _, v := range f[name] {
+		if !slices.Contains(list, v) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
 
 // doneTexts are what a status line may say. An address carries the code alone, so that no link can put words there.
 var doneTexts = map[string]string{

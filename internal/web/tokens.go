@@ -59,7 +59,7 @@ func newToken(f url.Values, _ *request) map[string]any {
 	if f.Get("which") == "some" {
 		args["heaps"] = ticked(f, "heaps")
 	}
-	if len(f["areas"]) < len(areasShown) {
+	if len(ticked(f, "areas")) < len(areasShown) {
 		args["areas"] = ticked(f, "areas")
 	}
 	if e := f.Get("expires"); e == "date" {
