@@ -47,10 +47,9 @@ type decision struct {
 }
 
 type attempt struct {
-	id, client, print, cookie, state, address, agent string
-	recipient, decidedBy, decision, connection       *string
-	created, expires                                 int64
-	decided, redeemed                                *int64
+	id, client, state, address, agent string
+	recipient, decidedBy, decision    *string
+	created, expires                  int64
 	request
 }
 
@@ -63,7 +62,6 @@ type View struct {
 	ClientKind   string // registered, or metadata: then ClientHost vouches
 	ClientHost   string
 	ClientSince  int64
-	ClientUsed   bool
 	Redirect     string // whole
 	RedirectHost string // host and port, or the scheme of a program's own
 	Loopback     bool
@@ -72,7 +70,6 @@ type View struct {
 	UserAgent    string
 	CreatedAt    int64
 	ExpiresAt    int64
-	DecidedAt    int64
 	Routed       bool   // it was sent to somebody by name
 	Pairing      string // for the browser that asked alone
 	Continue     string // where the browser that asked goes on to, once it is decided; for that browser alone
@@ -274,10 +271,10 @@ func (s *Service) find(ctx context.Context, where string, args ...any) (attempt,
 	return a, err
 }
 
-const attemptSelect = `SELECT id, client, request, print, cookie, state, address, user_agent, recipient, decided_by, decision, connection, created_at, expires_at, decided_at, redeemed_at FROM oauth_attempt WHERE `
+const attemptSelect = `SELECT id, client, request, state, address, user_agent, recipient, decided_by, decision, created_at, expires_at FROM oauth_attempt WHERE `
 
 func (a *attempt) dest(text *string) []any {
-	return []any{&a.id, &a.client, text, &a.print, &a.cookie, &a.state, &a.address, &a.agent, &a.recipient, &a.decidedBy, &a.decision, &a.connection, &a.created, &a.expires, &a.decided, &a.redeemed}
+	return []any{&a.id, &a.client, text, &a.state, &a.address, &a.agent, &a.recipient, &a.decidedBy, &a.decision, &a.created, &a.expires}
 }
 
 // Look gives an attempt as the browser that began it may see it. Any other browser is told what it is told of one that
@@ -303,28 +300,20 @@ func (s *Service) view(ctx context.Context, a attempt, mine bool) (View, error) 
 	if a.recipient != nil {
 		v.recipient = *a.recipient
 	}
-	if a.decided != nil {
-		v.DecidedAt = *a.decided
-	}
 	if (a.state == Open || a.state == Approved) && a.expires <= s.db.Now() {
 		v.State = Expired
 	}
 	if v.ClientName == "" {
 		v.ClientName = "A program without a name"
 	}
-	if u, err := url.Parse(a.Redirect); err == nil {
-		v.RedirectHost, v.Loopback = u.Host, u.Scheme == schemeHTTP
-		if u.Scheme != schemeHTTP && u.Scheme != schemeHTTPS {
-			v.RedirectHost = u.Scheme + ":"
-		}
-	}
+	v.RedirectHost, v.Loopback = redirectHost(a.Redirect)
 	if a.ClientKind == kindMetadata {
 		if u, err := url.Parse(a.client); err == nil {
 			v.ClientHost = u.Host
 		}
 	}
 	if c, _, err := s.readClient(ctx, a.client); err == nil {
-		v.ClientSince, v.ClientUsed = c.CreatedAt, c.Used
+		v.ClientSince = c.CreatedAt
 	} else if !db.IsNone(err) {
 		return v, err
 	}
@@ -338,6 +327,18 @@ func (s *Service) view(ctx context.Context, a attempt, mine bool) (View, error) 
 		}
 	}
 	return v, nil
+}
+
+// redirectHost names where an answer goes: host and port, or the scheme of a program's own.
+func redirectHost(address string) (host string, loopback bool) {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return address, false
+	case u.Scheme != schemeHTTP && u.Scheme != schemeHTTPS:
+		return u.Scheme + ":", false
+	}
+	return u.Host, u.Scheme == schemeHTTP // http to other hosts isn't taken
 }
 
 // code is an attempt's authorization code: derived, so that a page opened again finds the same one and only its hash is kept.
@@ -397,23 +398,26 @@ func (s *Service) listRequests(ctx context.Context, _ struct{}) (requestsOut, er
 		return requestsOut{}, err
 	}
 	defer rows.Close()
-	out := requestsOut{Requests: []requested{}}
+	var list []attempt
 	for rows.Next() {
 		var a attempt
 		var text string
 		if err := rows.Scan(a.dest(&text)...); err != nil {
-			return out, err
+			return requestsOut{}, err
 		}
 		if err := json.Unmarshal([]byte(text), &a.request); err != nil {
-			return out, err
+			return requestsOut{}, err
 		}
+		list = append(list, a)
+	}
+	out := requestsOut{Count: len(list), Requests: []requested{}}
+	for _, a := range list { // not while the rows are open: each view takes a connection of its own
 		v, err := s.view(ctx, a, false)
 		if err != nil {
 			return out, err
 		}
 		out.Requests = append(out.Requests, requested{v.ID, v.ClientName, v.RedirectHost, v.Write, v.Stay, v.Address, v.UserAgent, op.Stamp(v.CreatedAt), op.Stamp(v.ExpiresAt)})
 	}
-	out.Count = len(out.Requests)
 	return out, rows.Err()
 }
 

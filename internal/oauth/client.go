@@ -46,7 +46,6 @@ type Client struct {
 	Kind      string // registered, or metadata: then ID is the address of the document about it
 	Name      string // as it calls itself: untrusted
 	CreatedAt int64
-	Used      bool // somebody has let it in before
 	metadata
 }
 
@@ -317,15 +316,14 @@ func (s *Service) client(ctx context.Context, id string, fetch bool) (c Client, 
 
 func (s *Service) readClient(ctx context.Context, id string) (c Client, fetched int64, err error) {
 	var data string
-	var at, used *int64
-	err = s.db.One(ctx, `SELECT id, kind, name, data, created_at, fetched_at, used_at FROM oauth_client WHERE id = $1`, []any{id}, &c.ID, &c.Kind, &c.Name, &data, &c.CreatedAt, &at, &used)
+	var at *int64
+	err = s.db.One(ctx, `SELECT id, kind, name, data, created_at, fetched_at FROM oauth_client WHERE id = $1`, []any{id}, &c.ID, &c.Kind, &c.Name, &data, &c.CreatedAt, &at)
 	if err != nil {
 		return c, 0, err
 	}
 	if at != nil {
 		fetched = *at
 	}
-	c.Used = used != nil
 	return c, fetched, json.Unmarshal([]byte(data), &c.metadata)
 }
 

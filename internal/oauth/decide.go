@@ -172,10 +172,7 @@ func (s *Service) letIn(ctx context.Context, tx *db.Tx, a attempt, d decision) (
 	if d.Stay {
 		scope += " " + account.ScopeStay
 	}
-	host := a.Redirect
-	if v, err := s.view(ctx, a, false); err == nil {
-		host = v.RedirectHost
-	}
+	host, _ := redirectHost(a.Redirect)
 	connection, err = account.LetIn(ctx, tx, account.Letting{Account: *a.decidedBy, Agent: d.Agent, Name: d.Name, Rights: d.Rights, Client: a.client, ClientName: a.ClientName,
 		Facts: account.Facts{ClientKind: a.ClientKind, RedirectHost: host, Address: a.address, UserAgent: a.agent}, Scope: scope, Resource: s.Resource()})
 	return connection, scope, err

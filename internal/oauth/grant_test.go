@@ -317,6 +317,27 @@ func TestCodeIsRedeemedOnceHoweverManyAsk(t *testing.T) {
 	})
 }
 
+// More redeem at once than PostgreSQL has connections: none may hold one and wait for another.
+func TestManyRedeemAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		ben := w.Account(t, "Ben")
+		forms := make([]url.Values, 80)
+		for i := range forms {
+			client, browser := w.register(t, program), oauth.Browser("")
+			forms[i] = w.exchange(client, w.approve(t, ben, w.begin(t, browser, w.query(client)), browser, everything(ben)).Query().Get("code"))
+		}
+		var wg sync.WaitGroup
+		for _, form := range forms {
+			wg.Go(func() {
+				if r := w.post(t, "/oauth/token", form); r.Status != http.StatusOK {
+					t.Errorf("%d %s", r.Status, r.Body)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
 func TestNothingOldIsDecidedOrRedeemed(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		ben := w.Account(t, "Ben")
