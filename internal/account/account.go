@@ -39,8 +39,8 @@ func New(d *db.DB, defaultExpiry time.Duration) *Service {
 
 // Newcomer is what somebody says of themselves who gets an account.
 type Newcomer struct {
-	Name, Zone, Email string
-	Admin, Admitted   bool
+	Name, Zone      string
+	Admin, Admitted bool
 }
 
 // Create makes an account with its Personal and Work heaps, as part of a write. A name that is taken is a Conflict.

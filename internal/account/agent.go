@@ -173,9 +173,8 @@ func EndConnection(tx *db.Tx, connection, why string) (ended bool, err error) {
 
 // Standing is a connection with what is decided of it at this moment.
 type Standing struct {
-	Agent, Account, Client, Scope, Resource string
-	Write                                   bool // what the grant says now
-	CreatedAt                               int64
+	Agent, Account, Client, Scope string
+	Write                         bool // what the grant says now
 }
 
 // Stands reads a connection as part of a write, locked, and refuses one that has ended, for whatever reason: disconnected,
@@ -187,9 +186,9 @@ func Stands(tx *db.Tx, connection string) (s Standing, err error) {
 	if lock != "" {
 		lock += " OF c"
 	}
-	err = tx.One(`SELECT c.agent, g.account, c.client, c.scope, c.resource, g.rights, c.created_at, c.ended_at, g.ended_at, a.disabled_at, a.admitted_at
+	err = tx.One(`SELECT c.agent, g.account, c.client, c.scope, g.rights, c.ended_at, g.ended_at, a.disabled_at, a.admitted_at
 		FROM connection c JOIN agent g ON g.id = c.agent JOIN account a ON a.id = g.account WHERE c.id = $1`+lock,
-		[]any{connection}, &s.Agent, &s.Account, &s.Client, &s.Scope, &s.Resource, &text, &s.CreatedAt, &ended, &agentEnded, &disabled, &admitted)
+		[]any{connection}, &s.Agent, &s.Account, &s.Client, &s.Scope, &text, &ended, &agentEnded, &disabled, &admitted)
 	var r rights
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &r)

@@ -99,20 +99,19 @@ func (s *Service) listAccounts(ctx context.Context, _ struct{}) (out accountsOut
 	if err := adminOnly(ctx); err != nil {
 		return out, err
 	}
-	out.Accounts, err = s.accountsWhere(ctx, `1 = 1`)
+	out.Accounts, err = s.accountsFor(ctx, "")
 	out.Count = len(out.Accounts)
 	return out, err
 }
 
-func (s *Service) accountsWhere(ctx context.Context, where string, args ...any) ([]Account, error) {
-	args = append(args, s.db.Now())
-	now := "$" + string(rune('0'+len(args)))
+// accountsFor gives one account by its id, or all where id is "".
+func (s *Service) accountsFor(ctx context.Context, id string) ([]Account, error) {
 	rows, err := s.db.Query(ctx, `SELECT a.id, a.name, COALESCE(a.email, ''), a.admin, a.disabled_at, a.admitted_at, a.created_at,
 		(SELECT max(x.seen_at) FROM session x WHERE x.account = a.id),
 		(SELECT count(*) FROM agent x WHERE x.account = a.id AND x.ended_at IS NULL),
-		(SELECT count(*) FROM token x WHERE x.account = a.id AND x.revoked_at IS NULL AND (x.expires_at IS NULL OR x.expires_at > `+now+`)),
-		(SELECT count(*) FROM session x WHERE x.account = a.id AND x.expires_at > `+now+`)
-		FROM account a WHERE `+where+` ORDER BY CASE WHEN a.admitted_at IS NULL AND a.disabled_at IS NULL THEN 0 ELSE 1 END, a.created_at, a.id`, args...)
+		(SELECT count(*) FROM token x WHERE x.account = a.id AND x.revoked_at IS NULL AND (x.expires_at IS NULL OR x.expires_at > $2)),
+		(SELECT count(*) FROM session x WHERE x.account = a.id AND x.expires_at > $2)
+		FROM account a WHERE $1 = '' OR a.id = $1 ORDER BY CASE WHEN a.admitted_at IS NULL AND a.disabled_at IS NULL THEN 0 ELSE 1 END, a.created_at, a.id`, id, s.db.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +223,7 @@ func (s *Service) decide(ctx context.Context, account string, f func(tx *db.Tx, 
 	if err != nil {
 		return out, err
 	}
-	list, err := s.accountsWhere(ctx, `a.id = $1`, out.ID)
+	list, err := s.accountsFor(ctx, out.ID)
 	if err == nil {
 		out.Account = list[0]
 	}

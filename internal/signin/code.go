@@ -271,7 +271,7 @@ func (s *Service) SetEmail(ctx context.Context, account, address string) (challe
 		if err := keepNewest(tx, account, emailPurpose+account, openCodes); err != nil {
 			return err
 		}
-		return audit.WriteEvent(ctx, tx, EmailChanged, account+" unconfirmed")
+		return audit.WriteEvent(ctx, tx, emailChanged, account+" unconfirmed")
 	})
 	if err != nil {
 		return "", err
@@ -324,6 +324,6 @@ func (s *Service) ConfirmEmail(ctx context.Context, account, challenge, code str
 		if err != nil {
 			return err
 		}
-		return audit.WriteEvent(ctx, tx, EmailChanged, account+" confirmed")
+		return audit.WriteEvent(ctx, tx, emailChanged, account+" confirmed")
 	})
 }

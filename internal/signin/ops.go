@@ -191,7 +191,7 @@ func (s *Service) removeSignIn(ctx context.Context, in removeIn) (removeOut, err
 		if err != nil {
 			return err
 		}
-		return audit.WriteEvent(ctx, tx, SignInRemoved, c.Account+" "+in.ID)
+		return audit.WriteEvent(ctx, tx, signInRemoved, c.Account+" "+in.ID)
 	})
 	return removeOut{in.ID, "updated"}, err
 }

@@ -236,7 +236,7 @@ func (s *Service) FinishPasskey(ctx context.Context, origin, challenge, name str
 		if err != nil {
 			return err
 		}
-		return audit.WriteEvent(ctx, tx, SignInAdded, c.Account+" passkey "+id)
+		return audit.WriteEvent(ctx, tx, signInAdded, c.Account+" passkey "+id)
 	})
 	return id, err
 }

@@ -62,11 +62,11 @@ func setPhrase(ctx context.Context, tx *db.Tx, account, public string) error {
 		return err
 	}
 	if old > 0 {
-		if err := audit.WriteEvent(ctx, tx, SignInRemoved, account+" phrase replaced"); err != nil {
+		if err := audit.WriteEvent(ctx, tx, signInRemoved, account+" phrase replaced"); err != nil {
 			return err
 		}
 	}
-	return audit.WriteEvent(ctx, tx, SignInAdded, account+" phrase")
+	return audit.WriteEvent(ctx, tx, signInAdded, account+" phrase")
 }
 
 func phraseTaken() error {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 
+	"cairn/internal/audit"
 	"cairn/internal/db"
 	"cairn/internal/fault"
 )
@@ -46,8 +47,10 @@ func (s *Service) Prove(ctx context.Context, purpose, origin string, p Proof, fr
 		return Person{}, err
 	}
 	err = s.db.Write(ctx, func(tx *db.Tx) (err error) {
-		person, err = sh.use(tx)
-		return err
+		if person, err = sh.use(tx); err != nil || purpose == "sign-in" { // that one is recorded with its session
+			return err
+		}
+		return audit.WriteEvent(from.as(ctx, person.Account), tx, audit.AuthAttempt, purpose+" by "+person.Method)
 	})
 	if err != nil {
 		return Person{}, s.wrong(ctx, from, purpose, err)

@@ -115,12 +115,9 @@ func (s *Service) renew(ctx context.Context, out *Session, from From) error {
 	})
 }
 
-// End ends a session, such as that which ByCookie gave. One that is gone is fine.
-func (s *Service) End(ctx context.Context, id string) error {
-	if !token(id) {
-		return nil
-	}
-	_, err := s.end(ctx, ctx, `id = $1`, id)
+// End ends a session that ByCookie gave, as its account does. One that is gone is fine.
+func (s *Service) End(ctx context.Context, x Session, from From) error {
+	_, err := s.end(ctx, from.as(ctx, x.Account), `id = $1`, x.ID)
 	return err
 }
 
@@ -148,7 +145,7 @@ func endIn(as context.Context, tx *db.Tx, where string, args ...any) (int, error
 		return 0, err
 	}
 	for _, id := range ids {
-		if err := audit.WriteEvent(as, tx, SessionEnded, id); err != nil {
+		if err := audit.WriteEvent(as, tx, sessionEnded, id); err != nil {
 			return 0, err
 		}
 	}

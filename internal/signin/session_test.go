@@ -60,13 +60,17 @@ func TestSession(t *testing.T) {
 		}
 		_, _, err = w.ByCookie(t.Context(), one, from)
 		is(t, err, fault.Unauthenticated)
-		if err := w.End(ctx, who.From(ctx).Session); err != nil {
+		_, session, err := w.ByCookie(t.Context(), two, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.End(t.Context(), *session, from); err != nil {
 			t.Fatal(err)
 		}
 		_, _, err = w.ByCookie(t.Context(), two, from)
 		is(t, err, fault.Unauthenticated)
-		if w.count(t, `SELECT count(*) FROM audit_event WHERE event = 'sessionEnded'`) != 2 {
-			t.Error("the ends are not recorded")
+		if w.count(t, `SELECT count(*) FROM audit_event WHERE event = 'sessionEnded' AND actor = $1`, "account:"+w.admin) != 2 {
+			t.Error("the ends, and whose they were, are not recorded")
 		}
 
 		one, _ = w.in(t, p)

@@ -44,7 +44,7 @@ func (s *Service) setupLink(ctx context.Context, account string) (secret string,
 		if err := keepNewest(tx, account, linkPurpose, openLinks); err != nil {
 			return err
 		}
-		return audit.WriteEvent(ctx, tx, SetupLinkMade, account)
+		return audit.WriteEvent(ctx, tx, setupLinkMade, account)
 	})
 	return secret, expires, err
 }
@@ -135,7 +135,7 @@ func (s *Service) SetUp(ctx context.Context, in SetUpIn, origin string, from Fro
 		if _, err := endIn(as, tx, `account = $1`, p.Account); err != nil {
 			return err
 		}
-		return audit.WriteEvent(as, tx, AccountSetUp, p.Account)
+		return audit.WriteEvent(as, tx, accountSetUp, p.Account)
 	})
 	if err != nil {
 		return Person{}, s.wrong(ctx, from, "set-up", err)
@@ -224,7 +224,7 @@ func (s *Service) SignUp(ctx context.Context, in SignUpIn, origin string, from F
 			return err
 		}
 		p = Person{Name: in.Name, Method: Phrase, Waiting: true}
-		if p.Account, err = account.Create(tx, account.Newcomer{Name: in.Name, Zone: in.Zone, Email: in.Email}); err != nil {
+		if p.Account, err = account.Create(tx, account.Newcomer{Name: in.Name, Zone: in.Zone}); err != nil {
 			return err
 		}
 		if in.Email != "" {
@@ -236,7 +236,7 @@ func (s *Service) SignUp(ctx context.Context, in SignUpIn, origin string, from F
 		if err := setPhrase(as, tx, p.Account, in.Phrase.Public); err != nil {
 			return err
 		}
-		return audit.WriteEvent(as, tx, SignedUp, p.Account)
+		return audit.WriteEvent(as, tx, signedUp, p.Account)
 	})
 	if err != nil {
 		return Person{}, s.wrong(ctx, from, "sign-up", err)

@@ -46,13 +46,13 @@ const (
 
 // Events of the audit.
 const (
-	SignInAdded   = "signInAdded"
-	SignInRemoved = "signInRemoved"
-	SessionEnded  = "sessionEnded"
-	EmailChanged  = "emailChanged"
-	AccountSetUp  = "accountSetUp"
-	SignedUp      = "signedUp"
-	SetupLinkMade = "setupLinkMade"
+	signInAdded   = "signInAdded"
+	signInRemoved = "signInRemoved"
+	sessionEnded  = "sessionEnded"
+	emailChanged  = "emailChanged"
+	accountSetUp  = "accountSetUp"
+	signedUp      = "signedUp"
+	setupLinkMade = "setupLinkMade"
 )
 
 const (
@@ -60,9 +60,8 @@ const (
 	hour   = 60 * minute
 	day    = 24 * hour
 
-	proofLasts    = 15 * minute // how long a proof lets one change the ways to sign in
-	failuresAMin  = 10          // wrong proofs from one address
-	openChallenge = 10_000      // challenges of nobody in particular that are kept
+	failuresAMin  = 10     // wrong proofs from one address
+	openChallenge = 10_000 // challenges of nobody in particular that are kept
 )
 
 // Service is sign-in on one server.
@@ -222,8 +221,10 @@ func (s *Service) person(ctx context.Context, recent bool) (*who.Caller, error) 
 	if c == nil || !c.Person {
 		return nil, fault.New(fault.Unauthenticated, "Sign in first: this is for people, not for agents or tokens")
 	}
-	if recent && s.db.Now()-c.Proved > proofLasts {
-		return nil, fault.New(fault.Denied, "Show again who you are: the last time was more than 15 minutes ago").With("reason", "prove_again")
+	if recent {
+		if err := account.Fresh(c, s.db.Now()); err != nil {
+			return nil, err
+		}
 	}
 	return c, nil
 }

@@ -228,6 +228,10 @@ func TestPhrase(t *testing.T) {
 		if err != nil || who.Account != w.admin || who.Name != "Ana" || who.Method != signin.Phrase || who.Waiting {
 			t.Fatalf("%+v, %v", who, err)
 		}
+		if _, err := w.Prove(t.Context(), "consent:1", origin, w.proof(t, k, "consent:1"), from); err != nil || w.count(t, `SELECT count(*) FROM audit_event
+			WHERE event = 'authAttempt' AND account = $1 AND detail = 'consent:1 by phrase'`, w.admin) != 1 {
+			t.Errorf("a proof that makes no session is not recorded: %v", err)
+		}
 		if w.count(t, `SELECT count(*) FROM credential WHERE last_used_at IS NOT NULL`) != 1 {
 			t.Error("last_used_at is not set")
 		}

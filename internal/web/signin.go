@@ -53,7 +53,7 @@ func (s *Server) endSession(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	if _, session, _ := s.Signin.ByCookie(r.Context(), cookie.Value, from(r)); session != nil { // a waiting account's is given beside a fault
-		if err := s.Signin.End(r.Context(), session.ID); err != nil {
+		if err := s.Signin.End(r.Context(), *session, from(r)); err != nil {
 			return err
 		}
 	}
