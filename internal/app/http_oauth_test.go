@@ -66,6 +66,7 @@ func TestDocumentsNameThePublicOrigin(t *testing.T) {
 func TestAuthorizationServerOverHTTP(t *testing.T) {
 	plainly(t, nil, []scenario{
 		{name: "any page may discover", do: "GET /.well-known/oauth-authorization-server", headers: []string{"Origin: https://any.example"}, status: 200, header: []string{"Access-Control-Allow-Origin: "}},
+		{name: "at each path", do: "GET /oauth/.well-known/openid-configuration", headers: []string{"Origin: https://any.example"}, status: 200, header: []string{"Access-Control-Allow-Origin: "}},
 		{name: "any page may register", do: "OPTIONS /oauth/register", headers: []string{"Origin: https://any.example", "Access-Control-Request-Method: POST"}, status: 204, header: []string{"Access-Control-Allow-Origin: "}},
 		{name: "registration", do: "POST /oauth/register", headers: []string{"Origin: https://any.example"}, body: `{"redirect_uris":["https://any.example/cb"]}`, status: 201,
 			header: []string{"Cache-Control: no-store", "Access-Control-Allow-Origin: "}, want: []string{`"client_id":"`, `"token_endpoint_auth_method":"none"`}, not: []string{"client_secret"}},

@@ -98,7 +98,7 @@ func AcceptsStream(r *http.Request) bool {
 // anyOrigin are the paths that every web page may read: discovery, registration and tokens carry no credential of a
 // browser's.
 func anyOrigin(path string) bool {
-	return strings.HasPrefix(path, "/.well-known/") || path == "/oauth/register" || path == "/oauth/token" || path == "/oauth/revoke"
+	return strings.HasPrefix(path, "/.well-known/") || strings.HasPrefix(path, "/oauth/.well-known/") || path == "/oauth/register" || path == "/oauth/token" || path == "/oauth/revoke"
 }
 
 // Wrap puts the checks before h.

@@ -2,11 +2,8 @@ package web
 
 import (
 	"net/http"
-	"strings"
 
-	"cairn/internal/edge"
 	"cairn/internal/fault"
-	"cairn/internal/rawjson"
 	"cairn/internal/who"
 )
 
@@ -21,8 +18,7 @@ func (s *Server) apiOrSession(w http.ResponseWriter, r *http.Request) {
 		s.api(w, r)
 		return
 	}
-	err := s.own(r)
-	if err != nil {
+	if err := s.own(r); err != nil {
 		s.fail(w, err)
 		return
 	}
@@ -35,27 +31,5 @@ func (s *Server) apiOrSession(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Add("Vary", "Cookie")
-	ctx, o, err := s.Runner.Admit(who.With(r.Context(), c), r.PathValue("name"))
-	if err != nil {
-		s.fail(w, err)
-		return
-	}
-	most := int64(edge.UsualBody)
-	if o.Big {
-		most = edge.MostBody
-	}
-	body, err := edge.JSONBody(w, r, most)
-	if err == nil && !strings.HasPrefix(string(rawjson.Trim(body)), "{") {
-		err = fault.New(fault.InvalidRequest, "the body must be the arguments as a JSON object")
-	}
-	if err != nil {
-		s.fail(w, err)
-		return
-	}
-	res, err := s.Runner.Run(ctx, o.Name, body)
-	if err != nil {
-		s.fail(w, err)
-		return
-	}
-	edge.JSON(w, http.StatusOK, res.JSON)
+	s.runBody(w, r, who.With(r.Context(), c))
 }

@@ -81,7 +81,7 @@ type consentPage struct {
 	Setup     bool // nobody can sign in yet: the server must be set up
 }
 
-// Has and HasArea say what the agent it continues may see already.
+// Has tells whether a heap is ticked at first: one that the agent has, or the only one there is.
 func (p *consentPage) Has(heap string) bool {
 	if p.Chosen == nil {
 		return len(p.Heaps) == 1

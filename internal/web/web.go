@@ -131,8 +131,12 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	name := r.PathValue("name")
-	ctx, o, err := s.Runner.Admit(ctx, name)
+	s.runBody(w, r, ctx)
+}
+
+// runBody runs the operation that the path names as the caller in ctx: its right to it comes before its body is read.
+func (s *Server) runBody(w http.ResponseWriter, r *http.Request, ctx context.Context) { //nolint:revive // w and r come first, as in any handler
+	ctx, o, err := s.Runner.Admit(ctx, r.PathValue("name"))
 	if err != nil {
 		s.fail(w, err)
 		return
@@ -142,15 +146,14 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request) {
 		most = edge.MostBody
 	}
 	body, err := edge.JSONBody(w, r, most)
+	if err == nil && !strings.HasPrefix(string(rawjson.Trim(body)), "{") {
+		err = fault.New(fault.InvalidRequest, "the body must be the arguments as a JSON object")
+	}
 	if err != nil {
 		s.fail(w, err)
 		return
 	}
-	if !strings.HasPrefix(string(rawjson.Trim(body)), "{") {
-		s.fail(w, fault.New(fault.InvalidRequest, "the body must be the arguments as a JSON object"))
-		return
-	}
-	res, err := s.Runner.Run(ctx, name, body)
+	res, err := s.Runner.Run(ctx, o.Name, body)
 	if err != nil {
 		s.fail(w, err)
 		return

@@ -5,7 +5,7 @@
   if (form) { choose(form); }
 
   function choose(form) {
-    const connect = form.querySelector("[data-connect]"), effect = form.querySelector("[data-effect]"), missing = form.querySelector("[data-missing]");
+    const connect = form.querySelector("[data-connect]"), effect = form.querySelector("[data-effect]"), missing = form.querySelector("[data-missing]"), summary = form.querySelector("summary");
     const ticked = (name) => Array.from(form.querySelectorAll("input[name=" + name + "]:checked"));
     const label = (input) => form.querySelector("label[for='" + CSS.escape(input.id) + "']").textContent.trim();
     const list = (names) => names.length < 2 ? names.join("") : names.slice(0, -1).join(", ") + " and " + names.at(-1);
@@ -18,6 +18,7 @@
       const heaps = ticked("heaps"), areas = ticked("areas"), write = ticked("write")[0]?.value === "yes", stay = ticked("stay")[0]?.value === "yes";
       const started = form.querySelector("input[name=started]"), yes = !started || ticked("started")[0]?.value === "yes";
       const why = !heaps.length ? "Choose at least one heap." : !areas.length ? "Choose at least one area." : !yes ? "Say first that you started it yourself." : "";
+      summary.textContent = areas.length === form.querySelectorAll("input[name=areas]").length ? "All five areas. Choose" : areas.length + " of the five areas. Choose";
       missing.textContent = why;
       missing.hidden = !why;
       connect.disabled = !!why || !ready || !acted;
@@ -33,6 +34,8 @@
       if (e.target.name === "agent" && e.target.dataset.heaps !== undefined) { // begin with what that agent has; nothing is added
         const has = e.target.dataset.heaps.split(" ");
         for (const h of form.querySelectorAll("input[name=heaps]")) { h.checked = has.includes(h.value); }
+        const areas = e.target.dataset.areas.split(" "); // none named is all
+        for (const a of form.querySelectorAll("input[name=areas]")) { a.checked = !areas[0] || areas.includes(a.value); }
         const right = form.querySelector("input[name=write][value=" + (e.target.dataset.write === "true" ? "yes" : "no") + "]");
         if (right) { right.checked = true; }
       }
