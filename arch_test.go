@@ -29,6 +29,7 @@ var may = map[string][]string{
 	"account":   {"audit", "change", "db", "fault", "op", "who"},
 	"signin":    {"account", "audit", "db", "fault", "op", "who"},
 	"mail":      {"fault"},
+	"embed":     {"fault"},
 	"oauth":     {"account", "audit", "db", "fault", "op", "who"},
 	"fetch":     {"fault"},
 	"job":       {"db", "who"},

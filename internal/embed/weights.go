@@ -47,7 +47,9 @@ type network struct {
 	timing     []float32 // frequencies
 }
 
-var loaded = sync.OnceValue(func() *network {
+var loaded = sync.OnceValue(load)
+
+func load() *network {
 	r := reader(weights)
 	if r.take(len(magic)) != magic {
 		panic("embed: weights.bin is of another version")
@@ -73,7 +75,7 @@ var loaded = sync.OnceValue(func() *network {
 		panic("embed: weights.bin is too long")
 	}
 	return n
-})
+}
 
 // reader takes the file from its beginning; one that is too short panics, which no build with the right file does.
 type reader string
