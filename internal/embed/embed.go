@@ -23,7 +23,7 @@ type Model interface {
 // of a text, which is about 580 characters of English prose; 512 dimensions. It computes on the calling goroutine alone.
 //
 // The weights (7.2 MB) are read where they lie in the binary, so that the system loads and drops their pages as it needs.
-// On the heap are 270 KB of tables from the first use on and, while a text is embedded, 0.1 to 2.3 MB by its length.
+// On the heap are 230 KB of tables from the first use on and, while a text is embedded, 0.1 to 1.5 MB by its length.
 func Builtin() Model { return lite{} }
 
 type lite struct{}
