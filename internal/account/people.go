@@ -265,16 +265,25 @@ func (s *Service) getHeap(ctx context.Context, in heapViewIn) (out heapView, err
 	if err != nil {
 		return out, err
 	}
-	i := slices.IndexFunc(all, func(h Heap) bool { return h.ID == in.Heap })
-	if i < 0 {
-		i = slices.IndexFunc(all, func(h Heap) bool { return who.Fold(h.Name) == who.Fold(in.Heap) })
+	fits := slices.DeleteFunc(slices.Clone(all), func(h Heap) bool { return h.ID != in.Heap })
+	if len(fits) == 0 {
+		fits = slices.DeleteFunc(slices.Clone(all), func(h Heap) bool { return who.Fold(h.Name) != who.Fold(in.Heap) })
 	}
-	if i < 0 {
+	switch len(fits) {
+	case 0:
 		f := fault.New(fault.NotFound, "you have no heap %q", in.Heap)
 		f.Field = "heap"
 		return out, f
+	case 1:
+	default:
+		f := fault.New(fault.Conflict, "%d heaps are named %q: give the id", len(fits), in.Heap)
+		f.Field = "heap"
+		for _, h := range fits {
+			f.Valid = append(f.Valid, h.ID)
+		}
+		return out, f
 	}
-	out = heapView{Heap: all[i], Members: []memberView{}, Invites: []Invite{}, Agents: []seer{}}
+	out = heapView{Heap: fits[0], Members: []memberView{}, Invites: []Invite{}, Agents: []seer{}}
 	rows, err := s.db.Query(ctx, `SELECT a.id, a.name, m.role, m.created_at FROM member m JOIN account a ON a.id = m.account WHERE m.heap = $1 ORDER BY m.created_at, a.id`, out.Heap.ID)
 	if err != nil {
 		return out, err

@@ -98,6 +98,10 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	changes := change.NewService(d, slices.Concat(tasks.Kinds(), a.Accounts.Kinds())...)
 	finder := search.NewService(engine, tasks.Sources()...)
 	a.Recorder = audit.NewRecorder(d, o.Log, c.UsageLogs, a.registry)
+	refused := func(key, address, userAgent string) {
+		a.Recorder.Event(audit.Event{Event: audit.RateLimitExceeded, Actor: key, Address: address, UserAgent: userAgent})
+	}
+	a.Signin.Refused, a.OAuth.Refused = refused, refused
 	a.Runner = op.NewRunner(o.Log, operations(a.Accounts, a.Signin, a.OAuth, finder, tasks, changes)...)
 	for name := range c.ToolLimits {
 		if a.Runner.Find(name) == nil {

@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"math"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -173,4 +174,17 @@ func PurgeWindows(ctx context.Context, d *db.DB) error {
 		_, err := tx.Exec(`DELETE FROM rate_window WHERE minute < $1`, d.Now()/minute-1)
 		return err
 	})
+}
+
+// Place is what an address is counted under: one holder has a whole /64 of IPv6.
+func Place(address string) string {
+	a, err := netip.ParseAddr(address)
+	if err != nil {
+		return "unknown"
+	}
+	if a = a.Unmap().WithZone(""); a.Is6() {
+		p, _ := a.Prefix(64)
+		return p.String()
+	}
+	return a.String()
 }

@@ -476,7 +476,7 @@ func (e *Edge) Refuse(ctx context.Context, h http.Header, err error) error {
 func (e *Edge) rate(ctx context.Context, c *who.Caller) (key string, rate int) {
 	switch {
 	case c == nil:
-		return "address:" + From(ctx).Address, anonymousRate
+		return "address:" + audit.Place(From(ctx).Address), anonymousRate
 	case !c.Limited:
 		return "", 0
 	}

@@ -83,8 +83,13 @@ type BadRequest struct{ Message string }
 // Error gives the message.
 func (e *BadRequest) Error() string { return e.Message }
 
-// Sent is a request that is answered to the client at once, with an error: the browser goes to Address.
-type Sent struct{ Address string }
+// Sent is a request that is answered to the client at once, with an error: the browser goes to Address. Stranger says that
+// Address lies elsewhere and nobody ever let the client in: then the person should see where they are being sent, since
+// whoever registers could else use this server's name to lead people to any page (RFC 9700 section 4.11.2).
+type Sent struct {
+	Address, Host string
+	Stranger      bool
+}
 
 // Error says that the browser is sent back.
 func (e *Sent) Error() string { return "the request is answered to the client" }
@@ -114,7 +119,11 @@ func (s *Service) Begin(ctx context.Context, q url.Values, browser string, from 
 		if len(r.State) > mostURL {
 			r.State, r.HasState = "", false
 		}
-		return View{}, &Sent{s.answer(r, url.Values{"error": {code}, "error_description": {why}})}
+		sent := &Sent{Address: s.answer(r, url.Values{"error": {code}, "error_description": {why}})}
+		if u, err := url.Parse(redirect); err == nil {
+			sent.Host, sent.Stranger = u.Host, u.Scheme == schemeHTTPS && !c.Used
+		}
+		return View{}, sent
 	}
 	r.Write, r.Stay = onOffer(c, q.Get("scope"))
 	print := sum(strings.Join([]string{c.ID, redirect, r.State, r.Challenge, q.Get("scope"), q.Get("resource")}, "\x00"))
@@ -208,15 +217,16 @@ func (s *Service) wrong(q url.Values) (code, why string) {
 
 // onOffer gives what may be granted at most: what is asked for and was registered; no scope asked for is all that was.
 func onOffer(c Client, asked string) (write, stay bool) {
+	all := c.Scope
+	if !account.HasScope(all, account.ScopeRead) && !account.HasScope(all, account.ScopeWrite) { // it registered none of the two
+		all += " " + account.ScopeRead + " " + account.ScopeWrite
+	}
 	scope := known(asked)
 	if strings.TrimSpace(asked) == "" {
-		scope = c.Scope
-		if scope == "" {
-			scope = account.ScopeRead + " " + account.ScopeWrite
-		}
+		scope = all
 	}
-	write = account.HasScope(scope, account.ScopeWrite) && (c.Scope == "" || account.HasScope(c.Scope, account.ScopeWrite) || !account.HasScope(c.Scope, account.ScopeRead))
-	stay = account.HasScope(scope, account.ScopeStay) || account.HasScope(c.Scope, account.ScopeStay) || slices.Contains(c.GrantTypes, grantRefresh)
+	write = account.HasScope(scope, account.ScopeWrite) && account.HasScope(all, account.ScopeWrite)
+	stay = account.HasScope(scope, account.ScopeStay) || account.HasScope(all, account.ScopeStay) || slices.Contains(c.GrantTypes, grantRefresh)
 	return write, stay
 }
 

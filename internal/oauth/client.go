@@ -16,6 +16,7 @@ import (
 	"unicode"
 
 	"cairn/internal/account"
+	"cairn/internal/audit"
 	"cairn/internal/db"
 )
 
@@ -46,6 +47,7 @@ type Client struct {
 	Kind      string // registered, or metadata: then ID is the address of the document about it
 	Name      string // as it calls itself: untrusted
 	CreatedAt int64
+	Used      bool // somebody has let it in before
 	metadata
 }
 
@@ -107,11 +109,12 @@ func (s *Service) Register(ctx context.Context, body []byte, from From) (Registe
 			return out, err
 		}
 	}
-	w, err := s.limiter.Take(ctx, "register:"+from.Address, registerRate)
+	w, err := s.limiter.Take(ctx, "register:"+audit.Place(from.Address), registerRate)
 	if err != nil {
 		return out, err
 	}
 	if !w.Allowed {
+		s.refused("register:"+from.Address, from)
 		return out, w.Refusal(time.UnixMicro(s.limiter.Now()))
 	}
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
@@ -316,14 +319,15 @@ func (s *Service) client(ctx context.Context, id string, fetch bool) (c Client, 
 
 func (s *Service) readClient(ctx context.Context, id string) (c Client, fetched int64, err error) {
 	var data string
-	var at *int64
-	err = s.db.One(ctx, `SELECT id, kind, name, data, created_at, fetched_at FROM oauth_client WHERE id = $1`, []any{id}, &c.ID, &c.Kind, &c.Name, &data, &c.CreatedAt, &at)
+	var at, used *int64
+	err = s.db.One(ctx, `SELECT id, kind, name, data, created_at, fetched_at, used_at FROM oauth_client WHERE id = $1`, []any{id}, &c.ID, &c.Kind, &c.Name, &data, &c.CreatedAt, &at, &used)
 	if err != nil {
 		return c, 0, err
 	}
 	if at != nil {
 		fetched = *at
 	}
+	c.Used = used != nil
 	return c, fetched, json.Unmarshal([]byte(data), &c.metadata)
 }
 

@@ -118,7 +118,7 @@ func TestRegistrationsStayBounded(t *testing.T) {
 			for part := range 10 {
 				wg.Go(func() {
 					for i := from + part; i < to; i += 10 {
-						_, err := w.OAuth.Register(context.Background(), []byte(program), oauth.From{Address: fmt.Sprintf("2001:db8::%x", i/20)})
+						_, err := w.OAuth.Register(context.Background(), []byte(program), oauth.From{Address: fmt.Sprintf("2001:db8:0:%x::1", i/20)})
 						if err != nil && !strings.Contains(err.Error(), "temporarily_unavailable") {
 							t.Errorf("registration %d: %v", i, err)
 							return

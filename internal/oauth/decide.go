@@ -74,10 +74,14 @@ func (s *Service) Claim(ctx context.Context, c *who.Caller, code string) (View, 
 		return View{}, err
 	}
 	if err != nil || a.state != Open || a.expires <= s.db.Now() || a.recipient != nil && *a.recipient != c.Account {
-		if _, err := s.limiter.Take(ctx, "pairing:"+c.Account, pairingRate); err != nil {
-			return View{}, err
+		w, err := s.limiter.Take(ctx, "pairing:"+c.Account, pairingRate)
+		if err == nil && !w.Allowed {
+			s.refused("pairing:"+c.Account, From{Address: c.Address, UserAgent: c.Client})
 		}
-		return View{}, none
+		if err == nil {
+			err = none
+		}
+		return View{}, err
 	}
 	// The right code counts too once too many wrong ones came: a guesser must not learn that one was right.
 	if w, err := s.limiter.Look(ctx, "pairing:"+c.Account, pairingRate); err != nil || w.Remaining <= 0 {

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"cairn/internal/apptest"
+	"cairn/internal/db"
 	"cairn/internal/fault"
 	"cairn/internal/oauth"
 	"cairn/internal/who"
@@ -486,3 +487,35 @@ func TestNothingIsSentBeforeTheClientIsCertain(t *testing.T) {
 }
 
 func caller(ctx context.Context) *who.Caller { return who.From(ctx) }
+
+// RFC 9700 section 4.11.2: whoever registers must not use this server's name to lead people to a page of theirs.
+func TestStrangersMistakeLeadsNowhereByItself(t *testing.T) {
+	w := alone(t)
+	hosted := `{"redirect_uris":["https://program.example/back"]}`
+	client := w.register(t, hosted)
+	q := url.Values{"client_id": {client}, "redirect_uri": {"https://program.example/back"}, "response_type": {"token"}, "state": {"s"}}
+	faulty := func() *oauth.Sent {
+		var sent *oauth.Sent
+		if _, err := w.OAuth.Begin(context.Background(), q, oauth.Browser(""), oauth.From{}); !errors.As(err, &sent) {
+			t.Fatalf("%v", err)
+		}
+		return sent
+	}
+	if s := faulty(); !s.Stranger || s.Host != "program.example" {
+		t.Errorf("a client that nobody let in: %+v", s)
+	}
+	r := w.Do(t, "GET", "/oauth/authorize?"+q.Encode(), "", "Accept: text/html")
+	if r.Status != 400 || r.Header.Get("Location") != "" || !strings.Contains(r.Body, `href="https://program.example/back?error=`) {
+		t.Errorf("%d %q %s", r.Status, r.Header.Get("Location"), r.Body)
+	}
+	err := w.DB.Write(context.Background(), func(tx *db.Tx) error {
+		_, err := tx.Exec(`UPDATE oauth_client SET used_at = 1 WHERE id = $1`, client)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := faulty(); s.Stranger {
+		t.Errorf("a client that somebody let in: %+v", s)
+	}
+}

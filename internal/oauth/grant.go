@@ -203,17 +203,17 @@ func (s *Service) refresh(ctx context.Context, c Client, form url.Values, from F
 		if err != nil {
 			return err
 		}
-		scope, err := narrowed(st, form.Get("scope"))
-		if err != nil {
-			refused = err
-			return nil
-		}
 		if used != nil && tx.Now-*used > ReuseWindow.Microseconds() {
 			refused = bad
 			if _, err := account.EndConnection(tx, connection, "a refresh token came a second time"); err != nil {
 				return err
 			}
 			return audit.WriteEvent(as(ctx, st.Account, from), tx, audit.RefreshReuse, connection)
+		}
+		scope, err := narrowed(st, form.Get("scope"))
+		if err != nil {
+			refused = err
+			return nil
 		}
 		if t.Refresh, err = s.successor(tx, token, connection); err != nil {
 			return err

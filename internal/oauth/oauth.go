@@ -44,6 +44,8 @@ type Service struct {
 	Fetcher Fetcher
 	// Notify tells an account of something by mail, off the caller's path; nil = it doesn't.
 	Notify func(account, subject, body string)
+	// Refused hears of each refusal for too many tries; nil = nobody does.
+	Refused func(key, address, userAgent string)
 
 	db       *db.DB
 	accounts *account.Service
@@ -128,6 +130,12 @@ func sum(text string) string {
 // From says where a request comes from.
 type From struct {
 	Address, UserAgent, Request string
+}
+
+func (s *Service) refused(key string, from From) {
+	if s.Refused != nil {
+		s.Refused(key, from.Address, from.UserAgent)
+	}
 }
 
 // as gives a ctx in which what is recorded is recorded as done by an account. The rights of that account play no part.

@@ -38,6 +38,7 @@ func TestScopesOnOffer(t *testing.T) {
 		{"unknown scopes alone", ``, "openid profile", false, false},
 		{"registered to read, asks to write", `,"scope":"cairn.read"`, "cairn.read cairn.write", false, false},
 		{"registered to read, asks nothing", `,"scope":"cairn.read"`, "", false, false},
+		{"registered to stay alone, asks nothing", `,"scope":"offline_access"`, "", true, true},
 		{"registered unknown scopes alone", `,"scope":"openid"`, "", true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

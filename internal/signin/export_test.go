@@ -1,6 +1,10 @@
 package signin
 
-import "time"
+import (
+	"time"
+
+	"cairn/internal/audit"
+)
 
 // SetCap makes the cap of open challenges small.
 func (s *Service) SetCap(n int64) { s.most = n }
@@ -12,6 +16,6 @@ func (s *Service) SetPauses(ds ...time.Duration) { s.pauses = ds }
 var (
 	CheckOrigin = checkOrigin
 	CheckEmail  = checkEmail
-	Place       = place
+	Place       = audit.Place
 	Mask        = mask
 )

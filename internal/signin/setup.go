@@ -253,7 +253,7 @@ func mayJoin(tx *db.Tx, from From) error {
 	if n >= mostWaiting {
 		return fault.New(fault.Unavailable, "%d accounts wait to be admitted, which is the most: ask the server's admin to look at them, and try again then", n).With("reason", "unavailable")
 	}
-	ok, err := countHour(tx, "address:"+place(from.Address), signedUpPurpose, signUpsAnHour)
+	ok, err := countHour(tx, "address:"+audit.Place(from.Address), signedUpPurpose, signUpsAnHour)
 	if err == nil && !ok {
 		err = fault.New(fault.Unavailable, "%d accounts were made from your address within the hour, which is the most: try again in an hour", signUpsAnHour).With("reason", "unavailable")
 	}

@@ -12,7 +12,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"log/slog"
-	"net/netip"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -66,6 +65,9 @@ const (
 
 // Service is sign-in on one server.
 type Service struct {
+	// Refused hears of each refusal for too many tries; nil = nobody does. Set it before the service is used.
+	Refused func(key, address, userAgent string)
+
 	db       *db.DB
 	accounts *account.Service
 	mail     Mailer
@@ -162,19 +164,6 @@ func clip(s string) string {
 	return string(out)
 }
 
-// place is what an address is counted under: one holder has a whole /64 of IPv6.
-func place(address string) string {
-	a, err := netip.ParseAddr(address)
-	if err != nil {
-		return clip(address)
-	}
-	if a = a.Unmap().WithZone(""); a.Is6() {
-		p, _ := a.Prefix(64)
-		return p.String()
-	}
-	return a.String()
-}
-
 // as gives the ctx in which audit events of somebody who has no session yet are written.
 func (f From) as(ctx context.Context, account string) context.Context {
 	c := &who.Caller{Account: account, Address: f.Address, Client: f.UserAgent}
@@ -189,9 +178,12 @@ func (s *Service) slow(ctx context.Context, f From) error {
 	if f.Address == "" {
 		return nil
 	}
-	w, err := s.limiter.Look(ctx, "signin "+place(f.Address), failuresAMin)
+	w, err := s.limiter.Look(ctx, "signin "+audit.Place(f.Address), failuresAMin)
 	if err != nil || w.Allowed {
 		return err
+	}
+	if s.Refused != nil {
+		s.Refused("signin:"+f.Address, f.Address, f.UserAgent)
 	}
 	return w.Refusal(time.UnixMicro(s.limiter.Now()))
 }
@@ -202,7 +194,7 @@ func (s *Service) wrong(ctx context.Context, f From, purpose string, err error) 
 		return err
 	}
 	if f.Address != "" {
-		if _, lerr := s.limiter.Take(ctx, "signin "+place(f.Address), failuresAMin); lerr != nil {
+		if _, lerr := s.limiter.Take(ctx, "signin "+audit.Place(f.Address), failuresAMin); lerr != nil {
 			return lerr
 		}
 	}

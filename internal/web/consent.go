@@ -131,6 +131,9 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	var sent *oauth.Sent
 	var bad *oauth.BadRequest
 	switch {
+	case errors.As(err, &sent) && sent.Stranger:
+		s.render(w, r, http.StatusBadRequest, "consent-bad", &View{Data: map[string]string{
+			"Message": "The request of the program that sent you here is faulty: it must correct it.", "Back": sent.Address, "Host": sent.Host, "Request": edge.From(r.Context()).Request}})
 	case errors.As(err, &sent):
 		w.Header().Set("Cache-Control", "no-store")
 		http.Redirect(w, r, sent.Address, http.StatusFound)

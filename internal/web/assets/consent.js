@@ -31,13 +31,11 @@
         (write ? "" : "It can't change anything. ") + (stay ? "It stays connected until you end it, or after 90 days unused." : "Access ends in about 1 hour.");
     }
     form.addEventListener("change", (e) => {
-      if (e.target.name === "agent" && e.target.dataset.heaps !== undefined) { // begin with what that agent has; nothing is added
+      if (e.target.name === "agent" && e.target.dataset.heaps !== undefined) { // begin with what that agent sees; writing stays a choice of its own
         const has = e.target.dataset.heaps.split(" ");
         for (const h of form.querySelectorAll("input[name=heaps]")) { h.checked = has.includes(h.value); }
         const areas = e.target.dataset.areas.split(" "); // none named is all
         for (const a of form.querySelectorAll("input[name=areas]")) { a.checked = !areas[0] || areas.includes(a.value); }
-        const right = form.querySelector("input[name=write][value=" + (e.target.dataset.write === "true" ? "yes" : "no") + "]");
-        if (right) { right.checked = true; }
       }
       show();
     });
