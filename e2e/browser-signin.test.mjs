@@ -114,7 +114,7 @@ test('a mailed code, and sessions', async (t) => {
   await page.locator('.errors').waitFor()
   await page.getByRole('textbox', { name: 'Code' }).fill(await mail.code('ana@example.org'))
   await page.getByRole('button', { name: 'Confirm' }).click()
-  await page.getByText('Address confirmed.').waitFor()
+  await page.getByText('Address confirmed.', { exact: true }).waitFor()
 
   const c2 = await context(t, server, { userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0' })
   const p2 = await c2.newPage()

@@ -234,6 +234,10 @@ func (t *Tools) rescue(next sdk.MethodHandler) sdk.MethodHandler {
 // listed is the SDK's list with the tools as the direct path writes them. The conformance suite's tools stay as they are.
 func (t *Tools) listed(c *who.Caller, ts Toolset, l *sdk.ListToolsResult) sdk.Result {
 	if t.fixtures {
+		l.Tools = slices.DeleteFunc(slices.Clone(l.Tools), func(tool *sdk.Tool) bool {
+			o := t.runner.Find(tool.Name)
+			return o != nil && !ts.shows(c, o)
+		})
 		return l
 	}
 	return toolList{l, t.listBytes(c, ts)}
