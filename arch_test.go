@@ -39,7 +39,7 @@ var may = map[string][]string{
 	"mcp":       {"edge", "fault", "op", "rawjson", "who"},
 	"web":       {"account", "edge", "fault", "oauth", "op", "rawjson", "signin", "who"},
 	"cli":       {"config", "fault", "mcp", "op", "rawjson", "who"},
-	"app":       {"account", "audit", "change", "cli", "config", "db", "edge", "fault", "fetch", "mail", "mcp", "oauth", "op", "search", "signin", "task", "web", "who"},
+	"app":       {"account", "audit", "change", "cli", "config", "db", "edge", "fault", "fetch", "mail", "mcp", "memory", "oauth", "op", "search", "signin", "task", "web", "who"},
 	"apptest":   {"account", "app", "config", "db", "db/dbtest", "fault", "op", "who"},
 }
 

@@ -29,6 +29,7 @@ import (
 	"cairn/internal/fetch"
 	"cairn/internal/mail"
 	"cairn/internal/mcp"
+	"cairn/internal/memory"
 	"cairn/internal/oauth"
 	"cairn/internal/op"
 	"cairn/internal/search"
@@ -95,14 +96,15 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	}
 	engine := search.New(d, indexBytes)
 	tasks := task.New(d, engine, c.PublicURL)
-	changes := change.NewService(d, slices.Concat(tasks.Kinds(), a.Accounts.Kinds())...)
-	finder := search.NewService(engine, tasks.Sources()...)
+	memories := memory.New(d, engine, c.PublicURL.String)
+	changes := change.NewService(d, slices.Concat(tasks.Kinds(), memories.Kinds(), a.Accounts.Kinds())...)
+	finder := search.NewService(engine, slices.Concat(tasks.Sources(), memories.Sources())...)
 	a.Recorder = audit.NewRecorder(d, o.Log, c.UsageLogs, a.registry)
 	refused := func(key, address, userAgent string) {
 		a.Recorder.Event(audit.Event{Event: audit.RateLimitExceeded, Actor: key, Address: address, UserAgent: userAgent})
 	}
 	a.Signin.Refused, a.OAuth.Refused = refused, refused
-	a.Runner = op.NewRunner(o.Log, operations(a.Accounts, a.Signin, a.OAuth, finder, tasks, changes)...)
+	a.Runner = op.NewRunner(o.Log, operations(a.Accounts, a.Signin, a.OAuth, finder, tasks, memories, changes)...)
 	for name := range c.ToolLimits {
 		if a.Runner.Find(name) == nil {
 			_ = a.Close()
@@ -157,8 +159,8 @@ func (a *App) setupLink(ctx context.Context) (string, error) {
 }
 
 // operations are those of all features.
-func operations(accounts *account.Service, people *signin.Service, server *oauth.Service, finder *search.Service, tasks *task.Service, changes *change.Service) []*op.Op {
-	return slices.Concat(accounts.Ops(), people.Ops(), server.Ops(), finder.Ops(), tasks.Ops(), changes.Ops())
+func operations(accounts *account.Service, people *signin.Service, server *oauth.Service, finder *search.Service, tasks *task.Service, memories *memory.Service, changes *change.Service) []*op.Op {
+	return slices.Concat(accounts.Ops(), people.Ops(), server.Ops(), finder.Ops(), tasks.Ops(), memories.Ops(), changes.Ops())
 }
 
 // notOpened says in one line which key named the data that can't be opened.

@@ -22,6 +22,7 @@ import (
 	"cairn/internal/db"
 	"cairn/internal/edge"
 	"cairn/internal/mcp"
+	"cairn/internal/memory"
 	"cairn/internal/oauth"
 	"cairn/internal/op"
 	"cairn/internal/search"
@@ -78,7 +79,7 @@ func lockServer(c *config.Config) (release func(), err error) {
 
 // Operations gives all operations without data behind them: they can be described, not called.
 func Operations() []*op.Op {
-	none := operations(account.New(nil, 0), signin.New(nil, nil, nil, nil, nil), new(oauth.Service), search.NewService(nil), task.New(nil, nil, nil), change.NewService(nil))
+	none := operations(account.New(nil, 0), signin.New(nil, nil, nil, nil, nil), new(oauth.Service), search.NewService(nil), task.New(nil, nil, nil), memory.New(nil, nil, nil), change.NewService(nil))
 	return op.NewRunner(slog.New(slog.DiscardHandler), none...).Ops()
 }
 
