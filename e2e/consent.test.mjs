@@ -1,5 +1,7 @@
 // Letting agents in, as a person and a program see it: the consent page, pairing, requests sent by name, asking again.
 import assert from 'node:assert/strict'
+import path from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import test from 'node:test'
 import { agent, another, context, letIn, mailServer, owner, serve, signInHere } from './browser.mjs'
 
@@ -402,4 +404,42 @@ test('without script, by a mailed code', async (t) => {
   await a.redeem((await a.answer()).code)
   assert.equal(a.tokens.scope, 'cairn.read cairn.write')
   assert.deepEqual(c.trouble, [])
+})
+
+test('a request that is ten minutes old can be answered nowhere', async (t) => {
+  const { server, ana } = await shared(t)
+  const expire = () => {
+    // The clock is the machine's: the moment is moved instead, behind the server's back.
+    const db = new DatabaseSync(path.join(server.home, 'data', 'cairn.db'), { timeout: 5000 })
+    db.exec(`UPDATE oauth_attempt SET expires_at = created_at WHERE state IN ('open', 'approved')`)
+    db.close()
+  }
+  const a = await agent(t, server)
+  const { page } = await asked(t, ana, a)
+  await box(page, 'Personal').check()
+  await page.mouse.move(200, 200)
+  expire()
+  await connect(page).click()
+  await page.getByRole('heading', { name: 'Too old' }).waitFor()
+  assert.match(await page.locator('main').innerText(), /Nothing was granted/)
+  assert.deepEqual(await agents(ana), [])
+
+  const b = await agent(t, server)
+  const w = await waiting(t, server, b)
+  expire()
+  const there = await (await ana.context(t)).newPage()
+  await type(there, w.code)
+  await there.locator('.errors').waitFor()
+  await w.page.getByRole('heading', { name: 'Too old' }).waitFor()
+
+  // Decided in time, but the program comes for its key too late.
+  const late = await agent(t, server)
+  const p = await asked(t, ana, late)
+  await box(p.page, 'Personal').check()
+  await p.page.mouse.move(200, 200)
+  await connect(p.page).click()
+  await p.page.waitForURL(new RegExp(late.host))
+  expire()
+  await assert.rejects(late.redeem((await late.answer()).code), /invalid_grant/)
+  assert.deepEqual(await agents(ana), [])
 })
