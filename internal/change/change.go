@@ -115,6 +115,10 @@ type Kind struct {
 	Area string // who may see its changes: the area must be granted
 	// PersonOnly: agents see its changes, but only a person may take them back.
 	PersonOnly bool
+	// Hide, if not "", is SQL that tells of a row of change that no agent may see it, such as the change of a private thing.
+	// Personal names fields that only a person is shown.
+	Hide     string
+	Personal []string
 	// Get reads every recorded field of a thing, State among them, and the heap it lies in.
 	Get func(tx *db.Tx, id string) (heap string, now map[string]json.RawMessage, err error)
 	// Set writes recorded fields back, with what hangs on them (search, checks). A fault leaves the thing as it is.

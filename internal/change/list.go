@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,7 +102,7 @@ func (s *Service) list(ctx context.Context, in listIn) (listOut, error) {
 		if err := rows.Scan(r.dest()...); err != nil {
 			return out, err
 		}
-		ch := shown(r)
+		ch := s.shown(c, r)
 		if in.ChangeID == "" {
 			ch.shorten()
 		}
@@ -121,13 +122,52 @@ func (s *Service) list(ctx context.Context, in listIn) (listOut, error) {
 	return out, s.nameActors(ctx, out.Changes)
 }
 
-func shown(r row) Change {
+func (s *Service) shown(c *who.Caller, r row) Change {
 	ch := Change{ID: r.ID, Run: r.Run, Request: r.Request, Heap: r.Heap, Kind: r.Kind, Thing: r.Thing, Op: r.Op, Effect: r.Effect, Actor: r.Actor,
 		Via: r.Via, At: op.Stamp(r.At), Before: json.RawMessage(r.Before), After: json.RawMessage(r.After), Undoes: r.Undoes, Summary: r.Summary}
 	if r.OnBehalf != "" {
 		ch.OnBehalf = &r.OnBehalf
 	}
+	if personal := s.kinds[r.Kind].Personal; len(personal) > 0 && !c.Person {
+		ch.Before, ch.After = without(ch.Before, personal), without(ch.After, personal)
+	}
 	return ch
+}
+
+// without leaves fields out of recorded values.
+func without(values json.RawMessage, names []string) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(values, &fields) != nil {
+		return json.RawMessage("{}")
+	}
+	for _, n := range names {
+		delete(fields, n)
+	}
+	b, err := rawjson.Marshal(fields)
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return b
+}
+
+// visible words which changes the caller's areas and its being a person or an agent let it see.
+func (s *Service) visible(c *who.Caller, args *db.Args) string {
+	var kinds, hidden []string
+	for _, name := range slices.Sorted(maps.Keys(s.kinds)) {
+		k := s.kinds[name]
+		if !c.MayArea(k.Area) {
+			continue
+		}
+		kinds = append(kinds, name)
+		if k.Hide != "" && !c.Person {
+			hidden = append(hidden, name)
+		}
+	}
+	cond := "kind IN " + args.List(kinds)
+	for _, name := range hidden {
+		cond += " AND NOT (kind = " + args.Add(name) + " AND " + s.kinds[name].Hide + ")"
+	}
+	return cond
 }
 
 // valueCut is how many characters of a long value a list shows.
@@ -185,13 +225,7 @@ func (s *Service) listSQL(c *who.Caller, in listIn, heaps []who.Heap, since int6
 		at, _ := strconv.ParseInt(key[0], 10, 64)
 		conds = append(conds, fmt.Sprintf("(at, id) < (%s, %s)", args.Add(at), args.Add(key[1])))
 	}
-	var kinds []string
-	for name, k := range s.kinds {
-		if c.MayArea(k.Area) {
-			kinds = append(kinds, name)
-		}
-	}
-	conds = append(conds, "kind IN "+args.List(kinds))
+	conds = append(conds, s.visible(c, &args))
 	where := strings.Join(conds, " AND ")
 	heap := `heap`
 	if in.ChangeID != "" || in.Thing != "" || in.Run != "" || in.Request != "" {
@@ -208,6 +242,19 @@ func (s *Service) listSQL(c *who.Caller, in listIn, heaps []who.Heap, since int6
 		}
 		return `SELECT ` + columns + ` FROM change WHERE ` + heap + ` = ` + args.Add(h.ID) + own + ` AND ` + where + ` ORDER BY at DESC, id DESC LIMIT ` + n
 	}, `at DESC, id DESC LIMIT `+n), args
+}
+
+// shownTo gives the conditions that keep changes of private things from agents.
+func (s *Service) shownTo(c *who.Caller, table string) (conds []string) {
+	if c.Person {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.kinds)) {
+		if p := s.kinds[name].Private; p != "" {
+			conds = append(conds, `NOT (`+table+`.kind = '`+name+`' AND EXISTS (SELECT 1 FROM `+p+` hidden WHERE hidden.id = `+table+`.thing AND hidden.private = 1))`)
+		}
+	}
+	return conds
 }
 
 // nameActors puts names beside the actors' ids.

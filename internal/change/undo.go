@@ -112,20 +112,21 @@ func (s *Service) pick(ctx context.Context, tx *db.Tx, in undoIn) ([]row, error)
 	case in.Run != "":
 		column, v = "run", in.Run
 	}
-	rows, err := tx.Query(`SELECT `+columns+` FROM change c WHERE `+column+` = $1 AND (id = $1 OR NOT EXISTS (`+inForce+`))
-		ORDER BY at DESC, seq DESC, id DESC LIMIT $2`, v, maxLook)
+	c := who.From(ctx)
+	args := db.Args{v, maxLook}
+	rows, err := tx.Query(`SELECT `+columns+` FROM change c WHERE `+column+` = $1 AND (id = $1 OR NOT EXISTS (`+inForce+`)) AND `+s.visible(c, &args)+`
+		ORDER BY at DESC, seq DESC, id DESC LIMIT $2`, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	c := who.From(ctx)
 	var found []row
 	for rows.Next() {
 		var r row
 		if err := rows.Scan(r.dest()...); err != nil {
 			return nil, err
 		}
-		if mine(c, r) && c.MayArea(s.kinds[r.Kind].Area) {
+		if mine(c, r) {
 			found = append(found, r)
 		}
 	}
@@ -168,6 +169,12 @@ func (s *Service) undoOne(ctx context.Context, tx *db.Tx, r row, out *undoOut) e
 		leave(nil, "only a person may take this back")
 		return nil
 	}
+	if k.Owned && !c.Person {
+		if why, err := ownersOwn(tx, c, r); why != "" || err != nil {
+			leave(nil, why)
+			return err
+		}
+	}
 	heap, now, err := k.Get(tx, r.Thing)
 	if db.IsNone(err) {
 		leave(nil, "the thing is gone for good")
@@ -205,6 +212,22 @@ func (s *Service) undoOne(ctx context.Context, tx *db.Tx, r row, out *undoOut) e
 	out.Undone = append(out.Undone, undone{ChangeID: r.ID, By: e.id, Kind: r.Kind, Thing: r.Thing, Fields: slices.Sorted(maps.Keys(set))})
 	out.ChangeIDs = append(out.ChangeIDs, e.id)
 	return nil
+}
+
+// ownersOwn says why an agent may not take back a change of an Owned kind, or "".
+func ownersOwn(tx *db.Tx, c *who.Caller, r row) (string, error) {
+	if c.Propose && r.Actor != c.Actor {
+		return "what you write waits for the owner, so you may take back your own changes only", nil
+	}
+	if r.OnBehalf == "" {
+		return "a person did it, so only a person may take it back", nil
+	}
+	var n int
+	err := tx.One(`SELECT count(*) FROM change WHERE thing = $1 AND at > $2 AND on_behalf = ''`, []any{r.Thing, r.At}, &n)
+	if err == nil && n > 0 {
+		return "a person has changed it since, so only a person may take it back", nil
+	}
+	return "", err
 }
 
 // reversal gives the fields to set back, and those that hold something else by now than the change left there. A creation

@@ -22,11 +22,15 @@ type Page struct {
 // Source is how a kind of thing is shown. The feature that owns the things gives it.
 type Source struct {
 	Kind, Area string
+	PersonOnly bool // no agent finds things of this kind
+	PersonOnly bool // no agent may search it: a kind of private things
 	// Cards gives the lines of things by their ids, leaving out what the caller may not see and what is gone.
 	Cards func(ctx context.Context, ids []string) (map[string]Card, error)
 	// Page gives a thing whole.
 	Page func(ctx context.Context, id string) (p Page, ok bool, err error)
 }
+
+func (s Source) seen(c *who.Caller) bool { return c.MayArea(s.Area) && (c.Person || !s.PersonOnly) }
 
 // Service is search and fetch over everything, the pair of tools that ChatGPT expects.
 type Service struct {
@@ -77,7 +81,7 @@ func (s *Service) search(ctx context.Context, in searchIn) (searchOut, error) {
 	by := map[string]Source{}
 	var kinds []string
 	for _, src := range s.sources {
-		if c.MayArea(src.Area) {
+		if src.seen(c) {
 			by[src.Kind] = src
 			kinds = append(kinds, src.Kind)
 		}
@@ -138,7 +142,7 @@ func (s *Service) fetch(ctx context.Context, in fetchIn) (fetchOut, error) {
 	c := who.From(ctx)
 	var kinds []string
 	for _, src := range s.sources {
-		if !c.MayArea(src.Area) || slices.Contains(kinds, src.Kind) {
+		if !src.seen(c) || slices.Contains(kinds, src.Kind) {
 			continue
 		}
 		kinds = append(kinds, src.Kind)
