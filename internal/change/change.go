@@ -119,6 +119,9 @@ type Kind struct {
 	// Personal names fields that only a person is shown.
 	Hide     string
 	Personal []string
+	// Owned: agents don't take back what a person did, nor anything of a thing that a person changed since; one whose new
+	// memories wait for the owner takes back its own changes alone.
+	Owned bool
 	// Get reads every recorded field of a thing, State among them, and the heap it lies in.
 	Get func(tx *db.Tx, id string) (heap string, now map[string]json.RawMessage, err error)
 	// Set writes recorded fields back, with what hangs on them (search, checks). A fault leaves the thing as it is.

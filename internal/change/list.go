@@ -244,19 +244,6 @@ func (s *Service) listSQL(c *who.Caller, in listIn, heaps []who.Heap, since int6
 	}, `at DESC, id DESC LIMIT `+n), args
 }
 
-// shownTo gives the conditions that keep changes of private things from agents.
-func (s *Service) shownTo(c *who.Caller, table string) (conds []string) {
-	if c.Person {
-		return nil
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.kinds)) {
-		if p := s.kinds[name].Private; p != "" {
-			conds = append(conds, `NOT (`+table+`.kind = '`+name+`' AND EXISTS (SELECT 1 FROM `+p+` hidden WHERE hidden.id = `+table+`.thing AND hidden.private = 1))`)
-		}
-	}
-	return conds
-}
-
 // nameActors puts names beside the actors' ids.
 func (s *Service) nameActors(ctx context.Context, changes []Change) error {
 	names := map[string]string{}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"cairn/internal/fault"
@@ -66,37 +65,4 @@ func ReadCursor(cursor string, n int) ([]string, error) {
 // BadCursor refuses a cursor whose keys don't make sense.
 func BadCursor() error {
 	return fault.Bad("cursor", "is not one that this list gave: leave it out to begin anew")
-}
-
-// Stamp writes microseconds since 1970 as RFC 3339 with milliseconds and Z.
-func Stamp(micros int64) string {
-	t := time.UnixMicro(micros).UTC()
-	year, month, day := t.Date()
-	if year < 0 || year > 9999 {
-		return t.Format("2006-01-02T15:04:05.000Z")
-	}
-	hour, minute, second := t.Clock()
-	ms := t.Nanosecond() / 1e6
-	b := []byte("0000-00-00T00:00:00.000Z") // by hand: lists write many of these
-	for _, f := range [...]struct{ at, width, v int }{{0, 4, year}, {5, 2, int(month)}, {8, 2, day}, {11, 2, hour}, {14, 2, minute}, {17, 2, second}, {20, 3, ms}} {
-		for i := f.at + f.width - 1; f.v > 0; i-- {
-			b[i] = byte('0' + f.v%10)
-			f.v /= 10
-		}
-	}
-	return string(b)
-}
-
-// Since reads the start of a time range: RFC 3339, or a date, which begins at midnight in zone. Microseconds since 1970.
-func Since(field, s string, zone *time.Location) (int64, error) {
-	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
-		return t.UnixMicro(), nil
-	}
-	if zone == nil {
-		zone = time.UTC
-	}
-	if t, err := time.ParseInLocation(time.DateOnly, s, zone); err == nil {
-		return t.UnixMicro(), nil
-	}
-	return 0, fault.Bad(field, "is %q, must be a time such as 2026-08-31T09:30:00Z, or a date", short(s))
 }

@@ -22,7 +22,6 @@ type Page struct {
 // Source is how a kind of thing is shown. The feature that owns the things gives it.
 type Source struct {
 	Kind, Area string
-	PersonOnly bool // no agent finds things of this kind
 	PersonOnly bool // no agent may search it: a kind of private things
 	// Cards gives the lines of things by their ids, leaving out what the caller may not see and what is gone.
 	Cards func(ctx context.Context, ids []string) (map[string]Card, error)
