@@ -1,8 +1,9 @@
 -- +goose Up
 
 -- What a person decided, believes, prefers and the like, one sentence each. status: proposed, current, superseded, retired,
--- declined. folded: statement and subject as near-duplicates are found by. supersedes and successor name the neighbours in
--- a chain of changes of mind. source: the thing it came with ("decision:ID").
+-- declined. folded: the hash of what of the statement tells near-duplicates. supersedes and successor name the neighbours in
+-- a chain of changes of mind. reason: why it stands no more; of a proposal to supersede, why the other shouldn't. source: the
+-- thing it came with ("decision:ID").
 CREATE TABLE context (
 	id             TEXT PRIMARY KEY,
 	heap           TEXT NOT NULL REFERENCES heap (id),
@@ -24,7 +25,8 @@ CREATE TABLE context (
 	updated_at     BIGINT NOT NULL
 );
 CREATE INDEX context_heap ON context (heap, status, at);
-CREATE INDEX context_same ON context (heap, kind, subject_folded);
+CREATE INDEX context_same ON context (heap, folded);
+CREATE INDEX context_subject ON context (heap, subject_folded) WHERE subject_folded <> '';
 CREATE INDEX context_source ON context (source) WHERE source IS NOT NULL;
 CREATE INDEX context_actor ON context (actor, created_at) WHERE status = 'proposed';
 
