@@ -1,13 +1,256 @@
 package memory
 
 import (
+	"context"
+	"slices"
+	"strings"
+
 	"cairn/internal/change"
+	"cairn/internal/db"
 	"cairn/internal/op"
 	"cairn/internal/search"
+	"cairn/internal/who"
 )
 
-func (s *Service) contextOps() []*op.Op { return nil }
+// kindContext names context objects in the change record, and in search those that are current and not private. Those that
+// were superseded or retired are found as kindPast, and private ones and those that wait or were declined by persons alone.
+const (
+	kindContext = "context"
+	kindPast    = "context_past"
+	kindOwners  = "context_owner"
+)
 
-func (s *Service) contextKinds() []change.Kind { return nil }
+// Status of a context object.
+const (
+	proposed   = "proposed"
+	current    = "current"
+	superseded = "superseded"
+	retired    = "retired"
+	declined   = "declined"
+)
 
-func (s *Service) contextSources() []search.Source { return nil }
+// Kinds of context objects. A correction is what the owner says is wrong, in their words, and guards against the error.
+const (
+	decided    = "decision"
+	belief     = "belief"
+	model      = "mental_model"
+	learning   = "learning"
+	question   = "open_question"
+	preference = "preference"
+	original   = "original"
+	correction = "correction"
+)
+
+func (s *Service) contextOps() []*op.Op {
+	return []*op.Op{
+		op.Define(op.Op{Name: "capture_context", Title: "Remember", Area: area, Effect: op.Write, Idempotent: true,
+			Example: `{"objects":[{"kind":"preference","statement":"I prefer tea in the morning","subject":"tea"}]}`,
+			Doc:     "Remember what the person decided, believes, prefers, learned or asks: one sentence in the first person each. What is known already comes back as existing. Where an answer lists similar ones that this replaces, call supersede_context. Capture unattended only with propose."},
+			s.capture),
+		op.Define(op.Op{Name: "supersede_context", Title: "Change of mind", Area: area, Effect: op.Write, Idempotent: true,
+			Example: `{"id":"01890a5d-ac96-774b-bcce-b302099a8057","statement":"I prefer coffee"}`,
+			Doc:     "The person changed their mind: put a new statement in the place of a current one, which is kept as superseded. Say why. Not to fix an error about them: correct_context does."},
+			s.supersede),
+		op.Define(op.Op{Name: "correct_context", Title: "Correct an error", Area: area, Effect: op.Write, Idempotent: true, Example: `{"statement":"I don't live in Paris","subject":"home"}`,
+			Doc: "The person says that something held about them is wrong. Give their own words; it stands as a guard, and what it contradicts is told no more."},
+			s.correct),
+	}
+}
+
+func (s *Service) contextKinds() []change.Kind {
+	return []change.Kind{{Name: kindContext, Area: area, Owned: true, Get: getContext, Set: s.setContext,
+		Hide: `EXISTS (SELECT 1 FROM context x WHERE x.id = thing AND x.private = 1)`}}
+}
+
+func (s *Service) contextSources() []search.Source {
+	none := func(context.Context, string) (search.Page, bool, error) { return search.Page{}, false, nil }
+	return []search.Source{
+		{Kind: kindContext, Area: area, Cards: s.contextCards, Page: s.contextPage},
+		{Kind: kindPast, Area: area, Cards: s.contextCards, Page: none},
+		{Kind: kindOwners, Area: area, PersonOnly: true, Cards: s.contextCards, Page: none},
+	}
+}
+
+// object is a context object as stored.
+type object struct {
+	ID, Heap, Kind, Subject, SubjectFolded, Statement, Folded, Status, Actor string
+
+	Supersedes, Successor, Reason, Source *string
+	Private, At, CreatedAt, UpdatedAt     int64
+	TrashedAt                             *int64
+}
+
+const objectColumns = `o.id, o.heap, o.kind, o.subject, o.subject_folded, o.statement, o.folded, o.status, o.actor, o.supersedes, o.successor, o.reason, o.source, o.private, o.at, o.created_at, o.updated_at, o.trashed_at`
+
+func (o *object) dest() []any {
+	return []any{&o.ID, &o.Heap, &o.Kind, &o.Subject, &o.SubjectFolded, &o.Statement, &o.Folded, &o.Status, &o.Actor, &o.Supersedes, &o.Successor, &o.Reason, &o.Source,
+		&o.Private, &o.At, &o.CreatedAt, &o.UpdatedAt, &o.TrashedAt}
+}
+
+// Object is a context object as callers see it. Reason says why it stands no more; of a proposal, why it should replace
+// another.
+type Object struct {
+	ID         string `json:"id"`
+	Heap       string `json:"heap"`
+	Kind       string `json:"kind"`
+	Subject    string `json:"subject,omitempty"`
+	Statement  string `json:"statement"`
+	Status     string `json:"status"`
+	Private    bool   `json:"private"`
+	Supersedes string `json:"supersedes,omitempty"`
+	Successor  string `json:"successor,omitempty"`
+	Reason     string `json:"reason,omitempty"`
+	Replaces   string `json:"replaces,omitempty"` // of a proposal: the statement that it would supersede
+	Actor      string `json:"actor"`
+	At         string `json:"at"`
+	UpdatedAt  string `json:"updated_at"`
+}
+
+func (o *object) shown() Object {
+	return Object{ID: o.ID, Heap: o.Heap, Kind: o.Kind, Subject: o.Subject, Statement: o.Statement, Status: o.Status, Private: o.Private == 1, Supersedes: text(o.Supersedes),
+		Successor: text(o.Successor), Reason: text(o.Reason), Actor: o.Actor, At: op.Stamp(o.At), UpdatedAt: op.Stamp(o.UpdatedAt)}
+}
+
+// standing is whether an object counts, and what took its place and why: fields that mean nothing apart.
+type standing struct {
+	Status    string  `json:"status"`
+	Successor *string `json:"successor"`
+	Reason    *string `json:"reason"`
+}
+
+// fields gives the recorded fields.
+func (o *object) fields() change.Fields {
+	return change.Fields{change.State: stateOf(o.TrashedAt), "kind": o.Kind, "subject": o.Subject, "statement": o.Statement, "private": o.Private == 1,
+		"standing": standing{o.Status, o.Successor, o.Reason}, "supersedes": o.Supersedes, "source": o.Source}
+}
+
+// doc is what of an object can be found, and by whom.
+func (o *object) doc() search.Doc {
+	kind := kindContext
+	switch {
+	case o.Private == 1 || o.Status == proposed || o.Status == declined:
+		kind = kindOwners
+	case o.Status != current:
+		kind = kindPast
+	}
+	return search.Doc{Heap: o.Heap, Thing: o.ID, Kind: kind, Title: o.Subject, Body: o.Statement}
+}
+
+// visible tells whether the caller may see an object at all: no agent sees a private one.
+func (o *object) visible(c *who.Caller) bool {
+	_, granted := c.ByID(o.Heap)
+	return granted && (c.Person || o.Private == 0)
+}
+
+// public tells whether an agent may be told of it: what waits for the owner does nothing until accepted.
+func (o *object) public(c *who.Caller) bool {
+	return o.visible(c) && o.TrashedAt == nil && (c.Person || o.Status != proposed && o.Status != declined)
+}
+
+// title gives an object in one line.
+func (o *object) title() string {
+	t := strings.Trim(brief(o.Statement), `"`)
+	if o.Status != current {
+		t += " (" + o.Status + ")"
+	}
+	return t
+}
+
+func (s *Service) link(o *object) string { return s.public() + "/memory/" + o.ID }
+
+func (s *Service) contextCards(ctx context.Context, ids []string) (map[string]search.Card, error) {
+	c, cards := who.From(ctx), map[string]search.Card{}
+	for part := range slices.Chunk(ids, 100) {
+		args := db.Args{}
+		found, err := s.objects(ctx, `o.trashed_at IS NULL AND o.id IN `+args.List(part), args)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range found {
+			if o.public(c) {
+				cards[o.ID] = search.Card{ID: o.ID, Title: o.title(), URL: s.link(&o)}
+			}
+		}
+	}
+	return cards, nil
+}
+
+func (s *Service) contextPage(ctx context.Context, id string) (search.Page, bool, error) {
+	o := &object{}
+	err := s.db.One(ctx, `SELECT `+objectColumns+` FROM context o WHERE o.id = $1`, []any{strings.ToLower(id)}, o.dest()...)
+	if db.IsNone(err) || err == nil && !o.public(who.From(ctx)) {
+		return search.Page{}, false, nil
+	}
+	if err != nil {
+		return search.Page{}, false, err
+	}
+	m := map[string]any{"kind": o.Kind, "status": o.Status, "at": op.Stamp(o.At), "updated_at": op.Stamp(o.UpdatedAt)}
+	for name, v := range map[string]string{"subject": o.Subject, "supersedes": text(o.Supersedes), "successor": text(o.Successor), "reason": text(o.Reason)} {
+		if v != "" {
+			m[name] = v
+		}
+	}
+	return search.Page{Card: search.Card{ID: o.ID, Title: o.title(), URL: s.link(o)}, Text: o.Statement, Metadata: m}, true, nil
+}
+
+// objects reads context objects outside a write. where is SQL on the table o and what follows it.
+func (s *Service) objects(ctx context.Context, where string, args []any) ([]object, error) {
+	rows, err := s.db.Query(ctx, `SELECT `+objectColumns+` FROM context o WHERE `+where, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var found []object
+	for rows.Next() {
+		var o object
+		if err := rows.Scan(o.dest()...); err != nil {
+			return nil, err
+		}
+		found = append(found, o)
+	}
+	return found, rows.Err()
+}
+
+// currentContext gives what stands in the heaps, newest first, of the kinds named or of all: neither private ones nor what a
+// correction contradicts. Corrections are among them where their kind is asked for.
+func (s *Service) currentContext(ctx context.Context, heaps []string, kinds ...string) ([]object, error) {
+	args := db.Args{}
+	found, err := s.objects(ctx, `o.status = 'current' AND o.private = 0 AND o.trashed_at IS NULL AND o.heap IN `+args.List(heaps)+` ORDER BY o.at DESC, o.id DESC`, args)
+	if err != nil {
+		return nil, err
+	}
+	guards := guardsOf(found)
+	return slices.DeleteFunc(found, func(o object) bool {
+		return len(kinds) > 0 && !slices.Contains(kinds, o.Kind) || guards.against(o.Heap, o.Kind, o.SubjectFolded, o.Statement, o.At) != ""
+	}), nil
+}
+
+// guards are the corrections that stand.
+type guards []object
+
+func guardsOf(objects []object) guards {
+	var g guards
+	for _, o := range objects {
+		if o.Kind == correction && o.Status == current && o.TrashedAt == nil {
+			g = append(g, o)
+		}
+	}
+	return g
+}
+
+// against gives the id of a correction that contradicts a statement of a heap, or "": it denies or quotes the statement, or
+// it is about the same subject and newer.
+func (g guards) against(heap, kind, subject, statement string, at int64) string {
+	if kind == correction {
+		return ""
+	}
+	for _, c := range g {
+		if c.Heap != heap {
+			continue
+		}
+		if subject != "" && c.SubjectFolded == subject && c.At >= at || opposes(c.Statement, statement) {
+			return c.ID
+		}
+	}
+	return ""
+}
