@@ -4,6 +4,7 @@
 package memory
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 
@@ -12,6 +13,7 @@ import (
 	"cairn/internal/op"
 	"cairn/internal/rawjson"
 	"cairn/internal/search"
+	"cairn/internal/who"
 )
 
 // area is the area that all of this belongs to; record is the set of the owner's record, off the default list.
@@ -25,6 +27,13 @@ type Service struct {
 	db     *db.DB
 	engine *search.Engine
 	public func() string // the server's address, for links
+
+	// Completions hands out the tasks completed in heaps since a moment, newest first, after the one with this id at the moment
+	// below ("" = before it). nil = there are none.
+	Completions func(ctx context.Context, heaps []who.Heap, since, below int64, id string, limit int,
+		add func(id, heap, name string, project, sourceURL *string, at int64)) error
+	// ProjectHeap gives the heap of a project, "" where there is none. nil = there are none.
+	ProjectHeap func(tx *db.Tx, id string) (string, error)
 }
 
 // New makes the service.

@@ -44,7 +44,7 @@ CREATE TABLE daily_note (
 	updated_at   BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX daily_note_ref ON daily_note (heap, external_ref);
-CREATE INDEX daily_note_date ON daily_note (heap, date);
+CREATE INDEX daily_note_date ON daily_note (heap, date, id);
 
 CREATE TABLE decision (
 	id           TEXT PRIMARY KEY,
@@ -61,7 +61,7 @@ CREATE TABLE decision (
 	updated_at   BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX decision_ref ON decision (heap, external_ref);
-CREATE INDEX decision_at ON decision (heap, decided_at);
+CREATE INDEX decision_at ON decision (heap, decided_at, id);
 
 -- People the owner knows. slug is unique in a heap.
 CREATE TABLE person (
@@ -111,7 +111,9 @@ CREATE TABLE episode (
 	updated_at   BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX episode_ref ON episode (heap, external_ref) WHERE external_ref IS NOT NULL;
-CREATE INDEX episode_at ON episode (heap, at);
+CREATE INDEX episode_at ON episode (heap, at, id);
+-- The timeline reads completed tasks by when they were.
+CREATE INDEX task_completed ON task (heap, completed_at, id) WHERE completed_at IS NOT NULL AND trashed_at IS NULL;
 
 CREATE TABLE episode_person (
 	episode TEXT NOT NULL REFERENCES episode (id),

@@ -1,0 +1,205 @@
+package memory
+
+import (
+	"slices"
+	"strings"
+
+	"cairn/internal/db"
+)
+
+// Kinds of things of the record, in the change record, in search and on the timeline.
+const (
+	kindNote      = "daily_note"
+	kindDecision  = "decision"
+	kindEpisode   = "episode"
+	kindJournal   = "journal"
+	kindEvidence  = "evidence"
+	kindMeeting   = "meeting"
+	kindPerson    = "person"
+	kindQuest     = "quest"
+	kindBlueprint = "blueprint"
+	kindCompleted = "task_completed" // on the timeline alone
+)
+
+// note is a daily note: what an agent wrote about a day.
+type note struct {
+	core
+	Ref, Date, Title, Body string
+	SourceURL              *string
+	Actor                  string
+}
+
+func newNote() *note          { return &note{} }
+func (n *note) kind() string  { return kindNote }
+func (n *note) table() string { return "daily_note" }
+func (n *note) hidden() bool  { return false }
+func (n *note) line() string  { return n.Title }
+func (n *note) body() string  { return n.Body }
+func (n *note) copy() thing   { c := *n; return &c }
+func (n *note) cols() []col {
+	return []col{{"external_ref", &n.Ref, true}, {"date", &n.Date, false}, {"title", &n.Title, false}, {"body", &n.Body, false},
+		{"source_url", &n.SourceURL, false}, {"actor", &n.Actor, true}}
+}
+
+// decision is what was decided, when. context is the id of the context object that came with it.
+type decision struct {
+	core
+	Ref, Title string
+	Detail     *string
+	At         moment
+	SourceURL  *string
+	Context    *string
+	Actor      string
+}
+
+func newDecision() *decision      { return &decision{} }
+func (d *decision) kind() string  { return kindDecision }
+func (d *decision) table() string { return "decision" }
+func (d *decision) hidden() bool  { return false }
+func (d *decision) line() string  { return d.Title }
+func (d *decision) body() string  { return text(d.Detail) }
+func (d *decision) copy() thing   { c := *d; return &c }
+func (d *decision) cols() []col {
+	return []col{{"external_ref", &d.Ref, true}, {"title", &d.Title, false}, {"detail", &d.Detail, false}, {"decided_at", &d.At, false},
+		{"source_url", &d.SourceURL, false}, {"context", &d.Context, true}, {"actor", &d.Actor, true}}
+}
+
+// episode is something that happened. Kind is journal, evidence or meeting, which are the owner's, or an agent's own word.
+// People are ids, in order.
+type episode struct {
+	core
+	Ref                       *string
+	Kind, Summary             string
+	Detail                    *string
+	At                        moment
+	Project, Quest, SourceURL *string
+	Private                   yes
+	Actor                     string
+	People                    []string
+}
+
+func newEpisode() *episode { return &episode{Kind: kindEpisode, People: []string{}} }
+
+// owned makes the blank of one of the owner's kinds.
+func owned(kind string) func() *episode {
+	return func() *episode { return &episode{Kind: kind, People: []string{}} }
+}
+
+func (e *episode) kind() string {
+	switch e.Kind {
+	case kindJournal, kindEvidence, kindMeeting:
+		return e.Kind
+	}
+	return kindEpisode
+}
+func (e *episode) table() string { return "episode" }
+func (e *episode) hidden() bool  { return bool(e.Private) }
+func (e *episode) line() string {
+	first, _, _ := strings.Cut(strings.TrimSpace(e.Summary), "\n")
+	if r := []rune(first); len(r) > lineChars {
+		return string(r[:lineChars]) + "…"
+	}
+	return first
+}
+func (e *episode) body() string { return e.Summary + "\n" + text(e.Detail) }
+func (e *episode) copy() thing {
+	c := *e
+	c.People = slices.Clone(e.People)
+	return &c
+}
+func (e *episode) cols() []col {
+	return []col{{"external_ref", &e.Ref, true}, {"kind", &e.Kind, true}, {"summary", &e.Summary, false}, {"detail", &e.Detail, false}, {"at", &e.At, false},
+		{"project", &e.Project, false}, {"quest", &e.Quest, false}, {"source_url", &e.SourceURL, false}, {"private", &e.Private, false}, {"actor", &e.Actor, true}}
+}
+
+// lineChars is how much of a text stands for it where it has no title.
+const lineChars = 120
+
+// link stores who was there.
+func (e *episode) link(tx *db.Tx) error {
+	if _, err := tx.Exec(`DELETE FROM episode_person WHERE episode = $1`, e.ID); err != nil {
+		return err
+	}
+	for _, p := range e.People {
+		// A person who is gone by now is no longer one of them.
+		if _, err := tx.Exec(`INSERT INTO episode_person (episode, person) SELECT $1, id FROM person WHERE id = $2 ON CONFLICT DO NOTHING`, e.ID, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *episode) readPeople(query rowsQuery) error {
+	rows, err := query(`SELECT person FROM episode_person WHERE episode = $1`, e.ID)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	e.People = []string{}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return err
+		}
+		e.People = append(e.People, id)
+	}
+	slices.Sort(e.People)
+	return rows.Err()
+}
+
+// person is somebody the owner knows.
+type person struct {
+	core
+	Slug, Name string
+	Aliases    texts
+	Private    yes
+}
+
+func newPerson() *person        { return &person{Aliases: texts{}} }
+func (p *person) kind() string  { return kindPerson }
+func (p *person) table() string { return "person" }
+func (p *person) hidden() bool  { return bool(p.Private) }
+func (p *person) line() string  { return p.Name }
+func (p *person) body() string  { return strings.Join(p.Aliases, "\n") }
+func (p *person) copy() thing   { c := *p; return &c }
+func (p *person) cols() []col {
+	return []col{{"slug", &p.Slug, true}, {"name", &p.Name, false}, {"aliases", &p.Aliases, false}, {"private", &p.Private, false}}
+}
+
+// quest is what the owner is after for a while.
+type quest struct {
+	core
+	Title       string
+	Why         *string
+	Status      string
+	From, Until *string
+}
+
+func newQuest() *quest         { return &quest{Status: "active"} }
+func (q *quest) kind() string  { return kindQuest }
+func (q *quest) table() string { return "quest" }
+func (q *quest) hidden() bool  { return false }
+func (q *quest) line() string  { return q.Title }
+func (q *quest) body() string  { return text(q.Why) }
+func (q *quest) copy() thing   { c := *q; return &c }
+func (q *quest) cols() []col {
+	return []col{{"title", &q.Title, false}, {"why", &q.Why, false}, {"status", &q.Status, false}, {"from_date", &q.From, false}, {"until_date", &q.Until, false}}
+}
+
+// blueprint is a section of what the owner stands on.
+type blueprint struct {
+	core
+	Section, Text string
+	Private       yes
+}
+
+func newBlueprint() *blueprint     { return &blueprint{} }
+func (b *blueprint) kind() string  { return kindBlueprint }
+func (b *blueprint) table() string { return "blueprint" }
+func (b *blueprint) hidden() bool  { return bool(b.Private) }
+func (b *blueprint) line() string  { return "Blueprint: " + b.Section }
+func (b *blueprint) body() string  { return b.Text }
+func (b *blueprint) copy() thing   { c := *b; return &c }
+func (b *blueprint) cols() []col {
+	return []col{{"section", &b.Section, true}, {"text", &b.Text, false}, {"private", &b.Private, false}}
+}
