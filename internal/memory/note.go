@@ -139,13 +139,13 @@ type Decision struct {
 	Title     string  `json:"title"`
 	DecidedAt string  `json:"decided_at"`
 	SourceURL *string `json:"source_url"`
-	ContextID *string `json:"context_id"` // the context object that came with it
+	ContextID *string `json:"context_id"` // the context object that came with it, in the answer that made it
 	CreatedAt string  `json:"created_at"`
 }
 
 type decisionOut struct {
 	refOut
-	Decision Decision `json:"decision"`
+	Decision *Decision `json:"decision,omitempty"` // not where the owner made it private
 }
 
 // Texts gives the short answer as HeroMind did.
@@ -169,8 +169,31 @@ func (s *Service) addDecision(ctx context.Context, in decisionIn) (decisionOut, 
 	if err != nil {
 		return decisionOut{}, err
 	}
-	return decisionOut{refOut{ID: d.ID, Result: result, ExternalRef: d.Ref, State: inTrash(d)},
-		Decision{d.ID, d.Heap, d.Title, op.Stamp(int64(d.At)), d.SourceURL, d.Context, op.Stamp(d.CreatedAt)}}, nil
+	out := decisionOut{refOut: refOut{ID: d.ID, Result: result, ExternalRef: d.Ref, State: inTrash(d)}}
+	c := who.From(ctx)
+	if result == "existing" && !c.Person {
+		d.Context = nil
+		err := s.db.One(ctx, `SELECT id FROM decision WHERE id = $1`+forAgents(c, kindDecision), []any{d.ID}, &d.ID)
+		if db.IsNone(err) {
+			return out, nil
+		}
+		if err != nil {
+			return out, err
+		}
+	}
+	out.Decision = &Decision{d.ID, d.Heap, d.Title, op.Stamp(int64(d.At)), d.SourceURL, d.Context, op.Stamp(d.CreatedAt)}
+	return out, nil
+}
+
+// hushed tells of a row of decision that the owner made the context object that came with it private: so is it, then.
+const hushed = `EXISTS (SELECT 1 FROM context x WHERE x.id = decision.context AND x.private = 1)`
+
+// forAgents ends a condition on things of a kind with what keeps private ones from agents.
+func forAgents(c *who.Caller, kind string) string {
+	if c.Person || kind != kindDecision {
+		return "" // other kinds have a mark of their own
+	}
+	return ` AND NOT ` + hushed
 }
 
 // momentOf reads when something happened in the account's zone; nil where nothing was given.

@@ -74,6 +74,9 @@ func (s *Service) recordKinds() (kinds []change.Kind) {
 		if sp.blank().table() == "episode" {
 			k.Personal = []string{"people"} // private people may be among them
 		}
+		if sp.kind == kindDecision {
+			k.Hide = `EXISTS (SELECT 1 FROM decision WHERE decision.id = thing AND ` + hushed + `)`
+		}
 		if sp.private {
 			k.Hide = `NOT EXISTS (SELECT 1 FROM ` + sp.blank().table() + ` x WHERE x.id = thing AND x.private = 0)`
 			hidden := k
@@ -108,7 +111,7 @@ func (s *Service) recordCards(sp spec) func(ctx context.Context, ids []string) (
 		c, cards := who.From(ctx), map[string]search.Card{}
 		for part := range slices.Chunk(ids, page) {
 			args := db.Args{}
-			all, err := readAll(s.query(ctx), sp.blank, `trashed_at IS NULL AND id IN `+args.List(padded(part)), args...)
+			all, err := readAll(s.query(ctx), sp.blank, `trashed_at IS NULL AND id IN `+args.List(padded(part))+forAgents(c, sp.kind), args...)
 			if err != nil {
 				return nil, err
 			}
@@ -125,7 +128,7 @@ func (s *Service) recordCards(sp spec) func(ctx context.Context, ids []string) (
 func (s *Service) recordPage(sp spec) func(ctx context.Context, id string) (search.Page, bool, error) {
 	return func(ctx context.Context, id string) (search.Page, bool, error) {
 		c, t := who.From(ctx), sp.blank()
-		err := read(s.one(ctx), t, `id = $1 AND trashed_at IS NULL`, strings.ToLower(id))
+		err := read(s.one(ctx), t, `id = $1 AND trashed_at IS NULL`+forAgents(c, sp.kind), strings.ToLower(id))
 		if db.IsNone(err) || err == nil && (!sees(c, t) || t.kind() != sp.kind) {
 			return search.Page{}, false, nil
 		}
@@ -147,7 +150,7 @@ func (s *Service) describe(ctx context.Context, t thing, m map[string]any) error
 	case *note:
 		m["date"], m["source_url"], m["external_ref"] = t.Date, t.SourceURL, t.Ref
 	case *decision:
-		m["decided_at"], m["source_url"], m["external_ref"], m["context_id"] = op.Stamp(int64(t.At)), t.SourceURL, t.Ref, t.Context
+		m["decided_at"], m["source_url"], m["external_ref"] = op.Stamp(int64(t.At)), t.SourceURL, t.Ref
 	case *episode:
 		e, err := s.shown(ctx, t)
 		if err != nil {
@@ -162,10 +165,23 @@ func (s *Service) describe(ctx context.Context, t thing, m map[string]any) error
 	return nil
 }
 
-// changed follows a write of a thing with what hangs on it.
-func (s *Service) changed(_ *db.Tx, _ thing) error { return nil }
+// changed follows a write of a thing with what hangs on it: the Self page cites the blueprint.
+func (s *Service) changed(tx *db.Tx, t thing) error {
+	if t.kind() == kindBlueprint {
+		return staleSelf(tx, t.base().Heap)
+	}
+	return nil
+}
 
-// decisionContext makes the context object that a decision is too, in the decision's heap, and gives its id.
-func (s *Service) decisionContext(_ context.Context, _ *db.Tx, _ *decision) (*string, error) {
-	return nil, nil
+// decisionContext makes the context object that a decision is too, in the decision's heap, and gives its id: a new one, or the
+// one that says the same.
+func (s *Service) decisionContext(ctx context.Context, tx *db.Tx, d *decision) (*string, error) {
+	if err := lockContext(tx, d.Heap); err != nil {
+		return nil, err
+	}
+	o, _, err := s.makeContext(ctx, tx, d.Heap, told{Kind: kindDecision, Statement: d.Title}, made{Source: kindDecision + ":" + d.ID, At: int64(d.At)})
+	if err != nil {
+		return nil, err
+	}
+	return &o.ID, nil
 }

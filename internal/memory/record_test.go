@@ -189,6 +189,56 @@ func TestDecisionIsAddedOnce(t *testing.T) {
 	})
 }
 
+func TestDecisionIsContextToo(t *testing.T) {
+	recorded(t, func(t *testing.T, a *apptest.App, owner, agent context.Context) {
+		type held struct {
+			ID, Kind, Statement, Status, At string
+		}
+		add := func(ctx context.Context, args string) string {
+			var m struct {
+				Decision *struct {
+					Title     string
+					ContextID string `json:"context_id"`
+				}
+			}
+			apptest.Decode(t, a.Call(t, ctx, "add_decision", args), &m)
+			if m.Decision == nil {
+				return ""
+			}
+			return m.Decision.ContextID
+		}
+		find := func(id string) (h held) {
+			var l struct{ Context []held }
+			apptest.Decode(t, a.Call(t, owner, "list_context", `{}`), &l)
+			if i := slices.IndexFunc(l.Context, func(h held) bool { return h.ID == id }); i >= 0 {
+				return l.Context[i]
+			}
+			t.Fatalf("no object %s in %+v", id, l)
+			return h
+		}
+		id := add(agent, `{"external_ref":"d","title":"We move to Lisbon","decided_at":"2026-05-01T10:00:00Z"}`)
+		if got, want := find(id), (held{id, "decision", "We move to Lisbon", "current", "2026-05-01T10:00:00.000Z"}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+		waits := a.As(t, a.Token(t, `{"name":"waits","rate":0,"propose_memory":true}`))
+		if h := find(add(waits, `{"external_ref":"p","title":"We buy a boat"}`)); h.Status != "proposed" {
+			t.Errorf("%+v", h)
+		}
+		// What the owner makes private is private as the decision too.
+		a.Call(t, owner, "set_context_private", `{"id":"`+id+`","private":true}`)
+		if add(agent, `{"external_ref":"d","title":"x"}`) != "" {
+			t.Error("the answer tells of a private decision")
+		}
+		saw := string(a.Call(t, agent, "get_timeline", `{"since":"2026-05-01"}`)) + string(a.Call(t, agent, "search", `{"query":"Lisbon"}`)) + string(a.Call(t, agent, "list_changes", `{}`))
+		if strings.Contains(saw, "Lisbon") {
+			t.Error(saw)
+		}
+		if mine := string(a.Call(t, owner, "get_timeline", `{"since":"2026-05-01"}`)); !strings.Contains(mine, "Lisbon") {
+			t.Error(mine)
+		}
+	})
+}
+
 func TestRefIsLookedUpInEveryHeapGranted(t *testing.T) {
 	recorded(t, func(t *testing.T, a *apptest.App, owner, agent context.Context) {
 		work := a.As(t, a.Token(t, `{"name":"w","rate":0,"heaps":["Work"]}`))

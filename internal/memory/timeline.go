@@ -275,9 +275,10 @@ func (s *Service) episodes(ctx context.Context, sp span, limit int, add func(Epi
 }
 
 func (s *Service) decisions(ctx context.Context, sp span, limit int, add func(Episode)) error {
+	more := forAgents(who.From(ctx), kindDecision)
 	return s.scan(ctx, sp, db.Args{sp.since, sp.below, sp.key}, func(heap string) string {
 		return `SELECT id, heap, 'decision' AS kind, title, substr(detail, 1, 301) AS detail, decided_at, NULL AS project, NULL AS quest, source_url, actor, 0 AS private FROM decision
-			WHERE heap = ` + heap + ` AND trashed_at IS NULL AND decided_at >= $1 AND (decided_at, id) < ($2, $3)`
+			WHERE heap = ` + heap + ` AND trashed_at IS NULL AND decided_at >= $1 AND (decided_at, id) < ($2, $3)` + more
 	}, `decided_at DESC, id DESC`, limit, func(e Episode, at any) {
 		e.at, _ = at.(int64)
 		add(e)
