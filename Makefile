@@ -4,7 +4,7 @@
 GO ?= go
 FUZZTIME ?= 20s
 
-.PHONY: build run test unit e2e clients screenshots bench docs fuzz fmt lint clean
+.PHONY: build run test unit e2e clients screenshots bench bench-retrieval docs fuzz fmt lint clean
 
 build:
 	$(GO) build -o bin/cairn .
@@ -34,6 +34,12 @@ clients: build
 
 bench:
 	$(GO) run ./bench
+
+# How well search finds what answers a question: DATA is a folder with locomo-dev.json and cranfield/, or others of that form.
+# CACHE=folder keeps the vectors for the next run.
+bench-retrieval:
+	@test -n "$(DATA)" || { echo "give the folder of the data: make bench-retrieval DATA=folder" >&2; exit 2; }
+	@$(GO) run ./bench retrieval -data "$(DATA)" -cache "$(CACHE)" $(ARGS)
 
 # docs/tools.md and the snapshots in testdata/tools, both made from the operations.
 docs:

@@ -28,6 +28,9 @@ func run(args []string) int {
 	if len(args) == 1 && peers[args[0]] != nil { // this program, started by itself as a server to compare with
 		return servePeer(peers[args[0]])
 	}
+	if len(args) > 0 && args[0] == "retrieval" {
+		return retrieval(args[1:])
+	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	quick := flags.Bool("quick", false, "small rounds: shows that the program works, its figures mean little")
 	only := flags.String("only", "", "sections by commas: "+strings.Join(sectionNames(), ", "))

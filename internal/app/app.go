@@ -25,10 +25,13 @@ import (
 	"cairn/internal/config"
 	"cairn/internal/db"
 	"cairn/internal/edge"
+	"cairn/internal/embed"
 	"cairn/internal/fault"
 	"cairn/internal/fetch"
+	"cairn/internal/job"
 	"cairn/internal/mail"
 	"cairn/internal/mcp"
+	"cairn/internal/meaning"
 	"cairn/internal/memory"
 	"cairn/internal/oauth"
 	"cairn/internal/op"
@@ -45,6 +48,9 @@ var Version = "0.2.0"
 // indexBytes bounds the search indexes kept in memory.
 const indexBytes = 1 << 30
 
+// jobWorkers is how many jobs run at once in the background.
+const jobWorkers = 2
+
 // toolRate is how often a minute a caller may call one tool, where no limit of its own is set.
 const toolRate = 100
 
@@ -58,6 +64,7 @@ type App struct {
 	Recorder *audit.Recorder
 	Signin   *signin.Service
 	OAuth    *oauth.Service
+	Jobs     *job.Queue
 	Created  bool // the first account was made just now
 
 	limiter  *audit.Limiter
@@ -94,12 +101,22 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 		_ = d.Close()
 		return nil, err
 	}
+	model := embed.Builtin()
+	if e := c.Embeddings; e.URL != "" {
+		if model, err = embed.NewHTTP(embed.Endpoint{URL: e.URL, Key: e.Key, Model: e.Model}); err != nil {
+			_ = d.Close()
+			return nil, fmt.Errorf("CAIRN_EMBEDDINGS_URL: %w", err)
+		}
+	}
 	engine := search.New(d, indexBytes)
+	engine.UseModel(model)
 	tasks := task.New(d, engine, c.PublicURL)
 	memories := memory.New(d, engine, c.PublicURL.String)
 	memories.Completions, memories.ProjectHeap = tasks.Completions, tasks.ProjectHeap
 	changes := change.NewService(d, slices.Concat(tasks.Kinds(), memories.Kinds(), a.Accounts.Kinds())...)
 	finder := search.NewService(engine, slices.Concat(tasks.Sources(), memories.Sources())...)
+	a.Jobs = job.New(d, o.Log)
+	a.Jobs.Handle(meaning.NewMaker(d, model, finder.Texts()).Jobs()...)
 	a.Recorder = audit.NewRecorder(d, o.Log, c.UsageLogs, a.registry)
 	refused := func(key, address, userAgent string) {
 		a.Recorder.Event(audit.Event{Event: audit.RateLimitExceeded, Actor: key, Address: address, UserAgent: userAgent})
@@ -265,7 +282,9 @@ func (a *App) Serve(ctx context.Context, ready func(address string)) error {
 	tidied := make(chan struct{})
 	tctx, stopTidying := context.WithCancel(ctx)
 	go a.tidy(tctx, tidied)
-	defer func() { stopTidying(); <-tidied }()
+	worked := make(chan struct{})
+	go func() { defer close(worked); a.Jobs.Run(tctx, jobWorkers) }()
+	defer func() { stopTidying(); <-tidied; <-worked }()
 	ready(l.Addr().String())
 	select {
 	case err := <-done:
@@ -306,7 +325,7 @@ func (a *App) tidy(ctx context.Context, done chan<- struct{}) {
 	defer t.Stop()
 	for {
 		for what, f := range map[string]func(context.Context, *db.DB) error{"usage": audit.Purge, "rate windows": audit.PurgeWindows,
-			"sign-in": signin.Purge, "requests to be let in": a.OAuth.Purge} {
+			"sign-in": signin.Purge, "requests to be let in": a.OAuth.Purge, "jobs": job.Purge, "what is to be embedded": meaning.Remake} {
 			if err := f(ctx, a.DB); err != nil && ctx.Err() == nil {
 				a.log.Error("old rows could not be deleted", "what", what, "cause", err.Error())
 			}

@@ -34,9 +34,13 @@ type Config struct {
 	FetchAllow  []netip.Prefix // private networks that documents may be fetched from
 	SMTP        string         // where mails are handed in; "" = none are sent
 	MailFrom    string
+	Embeddings  Embeddings
 
 	given map[string]bool // keys set by flag or environment
 }
+
+// Embeddings is a model that embeds texts behind an endpoint of OpenAI's form. Without a URL the built-in one does.
+type Embeddings struct{ URL, Key, Model string }
 
 // Key is one setting.
 type Key struct {
@@ -85,6 +89,25 @@ var Keys = []Key{
 		c.MailFrom = v
 		return nil
 	}},
+	{Name: "CAIRN_EMBEDDINGS_URL", Flag: "embeddings-url", Help: "an endpoint of OpenAI's form that embeds texts, such as http://localhost:11434/v1, in place of the built-in model", set: func(c *Config, v string) error {
+		if v == "" {
+			return nil
+		}
+		u, err := webAddress(v)
+		if err == nil && (u.User != nil || u.Fragment != "" || u.RawQuery != "") {
+			err = fmt.Errorf("must hold no user, query or fragment: a key has a setting of its own")
+		}
+		c.Embeddings.URL = v
+		return err
+	}},
+	{Name: "CAIRN_EMBEDDINGS_KEY", Flag: "embeddings-key", Secret: true, Help: "key of that endpoint", set: func(c *Config, v string) error {
+		if strings.ContainsAny(v, "\r\n\x00") {
+			return fmt.Errorf("must be one line (the value is not shown)")
+		}
+		c.Embeddings.Key = v
+		return nil
+	}},
+	{Name: "CAIRN_EMBEDDINGS_MODEL", Flag: "embeddings-model", Help: "name of the model at that endpoint", set: text(func(c *Config) *string { return &c.Embeddings.Model })},
 	{Name: "CAIRN_TOKEN", Others: []string{"MINDSAI_API_KEY", "HEAPER_TOKEN"}, Flag: "token", Secret: true, Help: "token for the server that --server names", set: text(func(c *Config) *string { return &c.Token })},
 	{Name: "CAIRN_SERVER", Flag: "server", Help: "work on this server instead of local data", set: func(c *Config, v string) error {
 		if v == "" {
@@ -156,6 +179,9 @@ func (c *Config) finish() error {
 	c.Origins = append([]string{"https://chatgpt.com", "https://chat.openai.com", "https://*.openai.com", "https://claude.ai"}, c.Origins...)
 	if c.SMTP != "" && c.MailFrom == "" {
 		return fmt.Errorf("CAIRN_SMTP_URL is set and CAIRN_MAIL_FROM is not: set it to the address that mails come from")
+	}
+	if c.Embeddings.URL != "" && c.Embeddings.Model == "" {
+		return fmt.Errorf("CAIRN_EMBEDDINGS_URL is set and CAIRN_EMBEDDINGS_MODEL is not: set it to the model to ask for")
 	}
 	return nil
 }

@@ -33,6 +33,9 @@ var bad = map[string][]string{
 	"MCP_DEBUG":                     {"yes", "on", "2", "verbose"},
 	"CAIRN_SMTP_URL":                {"mail.example.org:587", "http://u:" + secret + "@mail.example.org", "smtp://", "smtp://u:" + secret + "@:587", "smtp://u:" + secret + "@mail.example.org:99999", "smtp://u:" + secret + " x@h", "smtp:" + secret},
 	"CAIRN_MAIL_FROM":               {"cairn", "@example.org", "a@b, c@d", "cairn@"},
+	"CAIRN_EMBEDDINGS_URL":          {"localhost:11434", "ftp://host/v1", "https://", "https://u:p@host/v1", "https://host/v1#x", "https://host/v1?key=x", "https://host:port/v1"},
+	"CAIRN_EMBEDDINGS_KEY":          {secret + "\n" + secret, secret + "\x00" + secret},
+	"CAIRN_EMBEDDINGS_MODEL":        nil,
 	"CAIRN_TOKEN":                   nil,
 	"CAIRN_SERVER":                  {"cairn.example.org", "ftp://cairn.example.org", "https://", "//x", "https://:3000", "https://cairn.example.org:port"},
 }
@@ -211,5 +214,16 @@ func TestMailNeedsASender(t *testing.T) {
 	c, err := load(nil, map[string]string{"CAIRN_SMTP_URL": server, "CAIRN_MAIL_FROM": "Cairn <cairn@example.org>"})
 	if err != nil || c.SMTP != server || c.MailFrom != "Cairn <cairn@example.org>" {
 		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestEmbeddingsNeedAModel(t *testing.T) {
+	env := map[string]string{"CAIRN_EMBEDDINGS_URL": "http://localhost:11434/v1", "CAIRN_EMBEDDINGS_KEY": secret}
+	if _, err := load(nil, env); err == nil || !strings.Contains(err.Error(), "CAIRN_EMBEDDINGS_MODEL") || strings.Contains(err.Error(), secret) {
+		t.Errorf("without a model: %v", err)
+	}
+	env["CAIRN_EMBEDDINGS_MODEL"] = "m"
+	if c, err := load(nil, env); err != nil || c.Embeddings != (config.Embeddings{URL: "http://localhost:11434/v1", Key: secret, Model: "m"}) {
+		t.Errorf("%v", err)
 	}
 }

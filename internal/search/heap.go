@@ -3,6 +3,7 @@ package search
 import (
 	"context"
 	"database/sql"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"sync"
@@ -13,10 +14,12 @@ import (
 
 // heap is one heap's index as the engine keeps it.
 type heap struct {
-	id string
+	id    string
+	model string // whose vectors are loaded; "" = none
 
 	loading chan struct{} // holds one who reads the database into index; a channel, so that waiting can end with a ctx
 	seq     atomic.Int64  // index holds all changes up to this number of the heap's counter; changed by who is loading
+	vectors atomic.Int64  // and all vectors up to this one. Behind seq while they are loaded
 
 	mu    sync.RWMutex // of index, for the short time that read rows are put into it
 	index *index
@@ -28,14 +31,14 @@ type heap struct {
 	used  int64
 }
 
-func newHeap(id string) *heap {
-	return &heap{id: id, loading: make(chan struct{}, 1), index: newIndex()}
+func newHeap(id, model string) *heap {
+	return &heap{id: id, model: model, loading: make(chan struct{}, 1), index: newIndex()}
 }
 
 // catchUp brings the index to number seq of the heap's counter or further. When ctx ends first, the index stands at some
 // number before and the next one goes on from there.
 func (h *heap) catchUp(ctx context.Context, d *db.DB, seq int64) error {
-	if h.seq.Load() == seq {
+	if h.holds(seq) {
 		return nil
 	}
 	select {
@@ -52,12 +55,14 @@ func (h *heap) catchUp(ctx context.Context, d *db.DB, seq int64) error {
 		}
 		if last > seq {
 			h.replace(newIndex(), 0)
+			h.vectors.Store(0)
 		}
 	}
-	if h.seq.Load() >= seq {
-		return nil
+	err := h.load(ctx, d, seq)
+	if err == nil {
+		err = h.loadVectors(ctx, d)
 	}
-	if err := h.load(ctx, d, seq); err != nil {
+	if err != nil {
 		if ctx.Err() != nil { // whatever the driver made of it
 			return ctx.Err()
 		}
@@ -67,6 +72,16 @@ func (h *heap) catchUp(ctx context.Context, d *db.DB, seq int64) error {
 		h.replace(h.index.compacted(), h.seq.Load())
 	}
 	return nil
+}
+
+// holds tells whether the index stands at number seq, vectors and all.
+func (h *heap) holds(seq int64) bool { return h.seq.Load() == seq && h.vectors.Load() == seq }
+
+// meant tells whether there are vectors in the index.
+func (h *heap) meant() bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.index.vectors.size > 0
 }
 
 func (h *heap) replace(x *index, seq int64) {
@@ -89,6 +104,9 @@ const batchPassages = 512
 
 // load reads what changed since the index's number. The rows of one number are those of one thing, all that it has now.
 func (h *heap) load(ctx context.Context, d *db.DB, seq int64) error {
+	if h.seq.Load() >= seq {
+		return nil
+	}
 	rows, err := d.QueryLong(ctx, `SELECT thing, seq, kind, tok, gone FROM search_passage WHERE heap = $1 AND seq > $2
 		ORDER BY seq, thing, part`, h.id, h.seq.Load())
 	if err != nil {
@@ -135,4 +153,63 @@ func (h *heap) apply(batch []revision, seq int64) {
 	h.bytes.Store(h.index.bytes())
 	h.mu.Unlock()
 	h.seq.Store(seq)
+}
+
+// embedded are the vectors that a thing got at once.
+type embedded struct {
+	thing  string
+	seq    int64
+	packed [][]byte
+}
+
+// loadVectors reads the vectors up to the index's number. Their things are there by now, but for those that are gone.
+func (h *heap) loadVectors(ctx context.Context, d *db.DB) error {
+	last, seq := h.vectors.Load(), h.seq.Load()
+	if h.model == "" || last >= seq {
+		h.vectors.Store(seq)
+		return nil
+	}
+	rows, err := d.QueryLong(ctx, `SELECT thing, seq, vec FROM search_vector WHERE heap = $1 AND seq > $2 AND seq <= $3 AND model = $4
+		ORDER BY seq, thing, part`, h.id, last, seq, h.model)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var batch []embedded
+	count := 0
+	for rows.Next() {
+		var e embedded
+		var vec string
+		if err := rows.Scan(&e.thing, &e.seq, &vec); err != nil {
+			return err
+		}
+		n := len(batch) - 1
+		if n < 0 || batch[n].seq != e.seq || batch[n].thing != e.thing {
+			if count >= batchPassages && batch[n].seq != e.seq {
+				h.applyVectors(batch, batch[n].seq)
+				batch, count = batch[:0], 0
+			}
+			batch = append(batch, e)
+			n = len(batch) - 1
+		}
+		if packed, err := base64.StdEncoding.DecodeString(vec); err == nil && vec != "" {
+			batch[n].packed = append(batch[n].packed, packed)
+		}
+		count++
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	h.applyVectors(batch, seq)
+	return nil
+}
+
+func (h *heap) applyVectors(batch []embedded, seq int64) {
+	h.mu.Lock()
+	for _, e := range batch {
+		h.index.setVectors(e.thing, e.packed)
+	}
+	h.bytes.Store(h.index.bytes())
+	h.mu.Unlock()
+	h.vectors.Store(seq)
 }

@@ -29,6 +29,8 @@ type index struct {
 	byID   map[string]uint32
 	kinds  []string
 
+	vectors vectors
+
 	living corpus
 	size   int64 // bytes: what grows bit by bit; see bytes
 
@@ -48,13 +50,17 @@ func (c *corpus) add(o corpus) {
 }
 
 type thing struct {
-	id     string
-	first  uint32 // passage
-	parts  uint32
-	length uint32 // tokens
-	kind   uint16 // place in kinds
-	dead   bool
+	id      string
+	first   uint32 // passage
+	parts   uint32
+	length  uint32 // tokens
+	vectors uint32 // its first slot plus 1; 0 = none
+	day     int32  // when it was, in days since 1970, or noDay
+	kind    uint16 // place in kinds
+	dead    bool
 }
+
+const noDay = math.MinInt32
 
 // posting lists the passages that hold a term: for each a varint of its distance from the one before, times two, plus one
 // where the term stands there once; else a varint of how often follows.
@@ -79,15 +85,25 @@ func newIndex() *index {
 	}
 }
 
-// put adds a thing or puts another version of it in its place. Passages are tokens with single spaces between.
+// put adds a thing or puts another version of it in its place, which keeps its vectors until there are new ones. Passages are
+// tokens with single spaces between.
 func (x *index) put(id, kind string, passages []string) {
-	x.drop(id)
+	vectors := x.drop(id)
 	if len(passages) == 0 {
+		x.vectors.release(vectors)
 		return
 	}
 	id = strings.Clone(id)
 	x.addThing(id, x.kind(kind))
-	for _, p := range passages {
+	th := &x.things[len(x.things)-1]
+	th.vectors = vectors
+	x.vectors.hand(vectors, uint32(len(x.things)-1))
+	day, first := dayOf(passages[0])
+	th.day = day
+	for i, p := range passages {
+		if i == 0 {
+			p = first
+		}
 		x.ids = x.ids[:0]
 		for t := range strings.SplitSeq(p, " ") {
 			if t != "" {
@@ -101,7 +117,7 @@ func (x *index) put(id, kind string, passages []string) {
 func (x *index) addThing(id string, kind uint16) {
 	n := uint32(len(x.things))
 	x.byID[id] = n
-	x.things = append(x.things, thing{id: id, kind: kind, first: uint32(len(x.thingOf))})
+	x.things = append(x.things, thing{id: id, kind: kind, first: uint32(len(x.thingOf)), day: noDay})
 	x.living.things++
 	x.size += int64(len(id))
 }
@@ -204,11 +220,11 @@ func (x *index) kind(kind string) uint16 {
 	return uint16(i)
 }
 
-// drop takes a thing out, if it's there.
-func (x *index) drop(id string) {
+// drop takes a thing out, if it's there, and gives the list of its vectors.
+func (x *index) drop(id string) (vectors uint32) {
 	n, ok := x.byID[id]
 	if !ok {
-		return
+		return 0
 	}
 	delete(x.byID, id)
 	th := &x.things[n]
@@ -230,6 +246,8 @@ func (x *index) drop(id string) {
 	for _, id := range slices.Compact(all) {
 		x.post[id].things--
 	}
+	vectors, th.vectors = th.vectors, 0
+	return vectors
 }
 
 // appendTerms appends the terms of a passage in their order. breakTerm is among them; what its posting counts is never read.
@@ -248,7 +266,8 @@ func (x *index) crowded() bool {
 	return dead > 64 && dead*5 > len(x.thingOf)
 }
 
-// compacted gives an index of the living things. It leaves x as it is, so that searches may go on in it meanwhile.
+// compacted gives an index of the living things. It leaves x as it is, so that searches may go on in it meanwhile; the blocks
+// of vectors are those of both.
 func (x *index) compacted() *index {
 	names := make([]string, len(x.post))
 	for t, id := range x.terms {
@@ -256,6 +275,8 @@ func (x *index) compacted() *index {
 	}
 	y := newIndex()
 	y.kinds = slices.Clone(x.kinds)
+	y.vectors = x.vectors
+	y.vectors.owner, y.vectors.next = slices.Clone(x.vectors.owner), slices.Clone(x.vectors.next)
 	newID := make([]uint32, len(x.post)) // 0: not yet known, or breakTerm, which is 0 in each
 	var ids []uint32
 	for _, th := range x.things {
@@ -263,6 +284,9 @@ func (x *index) compacted() *index {
 			continue
 		}
 		y.addThing(th.id, th.kind)
+		n := len(y.things) - 1
+		y.things[n].vectors, y.things[n].day = th.vectors, th.day
+		y.vectors.hand(th.vectors, uint32(n))
 		for p := th.first; p < th.first+th.parts; p++ {
 			ids = x.appendTerms(ids[:0], p)
 			for i, id := range ids {
@@ -279,7 +303,7 @@ func (x *index) compacted() *index {
 
 // bytes estimates what the index holds in memory, from the sizes of its slices and of the entries of its maps with slack.
 func (x *index) bytes() int64 {
-	const entry, post, thing = 40, 40, 32
+	const entry, post, thing = 40, 40, 40
 	return 1024 + x.size + int64(entry*(len(x.terms)+len(x.byID))+post*cap(x.post)+thing*cap(x.things)+
-		4*cap(x.thingOf)+2*cap(x.length)+4*cap(x.offset)+cap(x.forward))
+		4*cap(x.thingOf)+2*cap(x.length)+4*cap(x.offset)+cap(x.forward)) + x.vectors.bytes()
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"cairn/internal/fault"
+	"cairn/internal/meaning"
 	"cairn/internal/op"
 	"cairn/internal/who"
 )
@@ -27,6 +28,7 @@ type Source struct {
 	Cards func(ctx context.Context, ids []string) (map[string]Card, error)
 	// Page gives a thing whole.
 	Page func(ctx context.Context, id string) (p Page, ok bool, err error)
+	Text meaning.TextOf // nil = these things aren't embedded
 }
 
 func (s Source) seen(c *who.Caller) bool { return c.MayArea(s.Area) && (c.Person || !s.PersonOnly) }
@@ -39,6 +41,17 @@ type Service struct {
 
 // NewService makes the service over the kinds of things that features give.
 func NewService(e *Engine, sources ...Source) *Service { return &Service{e, sources} }
+
+// Texts gives what is to be embedded, by kind.
+func (s *Service) Texts() map[string]meaning.TextOf {
+	texts := map[string]meaning.TextOf{}
+	for _, src := range s.sources {
+		if src.Text != nil {
+			texts[src.Kind] = src.Text
+		}
+	}
+	return texts
+}
 
 // Ops are the operations of this package.
 func (s *Service) Ops() []*op.Op {

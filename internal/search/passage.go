@@ -6,14 +6,18 @@ import (
 	"unicode"
 
 	"cairn/internal/db"
+	"cairn/internal/meaning"
+	"cairn/internal/when"
 )
 
 // Doc is what of a thing can be found. Heap, Thing and Kind are ids and never searched. Title and Body are plain text, valid
-// UTF-8 or not.
+// UTF-8 or not. Day is the date that the thing is about, YYYY-MM-DD, for questions that name a time; "" = the first full date
+// in the title, if it has one.
 type Doc struct {
 	Heap, Thing, Kind string
-	Title, Body       string
-	Fresh             bool // the thing is new: nothing of it is indexed yet
+	Title, Body, Day  string
+	Around            string // what stands before and after the thing: it's found by that too, less well
+	Fresh             bool   // the thing is new: nothing of it is indexed yet
 }
 
 // Analyzed is a Doc cut into passages of tokens, ready to be put.
@@ -59,8 +63,33 @@ func Analyze(d Doc) Analyzed {
 	a.passages = append(a.passages, b.String())
 	if !found {
 		a.passages = nil
+		return a
+	}
+	if around := strings.TrimSpace(d.Around); around != "" {
+		a.passages = append(a.passages, Analyze(Doc{Body: around}).passages...)
+	}
+	day, ok := when.Parse(d.Day)
+	if !ok {
+		day, ok = when.First(d.Title)
+	}
+	if ok {
+		a.passages[0] = dayMark + strconv.Itoa(int(day)) + " " + a.passages[0]
 	}
 	return a
+}
+
+// dayMark begins the day of a thing, in days since 1970, which stands before its first passage. No text gives this token.
+const dayMark = "@"
+
+// dayOf takes the day from a first passage.
+func dayOf(passage string) (day int32, rest string) {
+	mark, rest, _ := strings.Cut(passage, " ")
+	if digits, ok := strings.CutPrefix(mark, dayMark); ok {
+		if n, err := strconv.ParseInt(digits, 10, 32); err == nil {
+			return int32(n), rest
+		}
+	}
+	return noDay, passage
 }
 
 // Passage gives the text of a passage of a body, Hit.Part says which, or "" where the body has no such passage any more.
@@ -183,6 +212,11 @@ func (a Analyzed) Put(tx *db.Tx) {
 }
 
 func (a Analyzed) write(tx *db.Tx, seq int64) error {
+	if len(a.passages) > 0 {
+		if err := meaning.AddJob(tx, a.heap, a.thing); err != nil {
+			return err
+		}
+	}
 	for part := 0; part < len(a.passages); {
 		for _, put := range puts {
 			if len(a.passages)-part < put.rows {
@@ -212,6 +246,11 @@ func Remove(tx *db.Tx, heap, thing string) {
 
 // markGone marks the passages of a thing from part on. The rows stay, as that is how replicas learn of it.
 func markGone(tx *db.Tx, heap, thing string, part int, seq int64) error {
+	if part == 0 {
+		if err := meaning.Drop(tx, heap, thing); err != nil {
+			return err
+		}
+	}
 	_, err := tx.Exec(`UPDATE search_passage SET gone = 1, tok = '', seq = $4
 		WHERE heap = $1 AND thing = $2 AND part >= $3 AND gone = 0`, heap, thing, part, seq)
 	return err

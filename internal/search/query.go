@@ -28,6 +28,7 @@ type operand struct {
 	phrase
 	quoted bool
 	stop   bool
+	name   bool     // it begins with a capital
 	loose  []phrase // what to look for when any of the words will do
 }
 
@@ -156,7 +157,8 @@ func isExclusion(s string) bool {
 
 func newOperand(text string, quoted bool) operand {
 	ts := slices.Collect(tokens(text))
-	o := operand{phrase: whole(ts), quoted: quoted, stop: !quoted && isStop(text)}
+	first, _ := utf8.DecodeRuneInString(text)
+	o := operand{phrase: whole(ts), quoted: quoted, stop: !quoted && isStop(text), name: !quoted && unicode.IsUpper(first)}
 	if o.loose = []phrase{o.phrase}; !quoted && len(o.terms) > 1 {
 		o.loose = split(text, ts)
 	}
@@ -249,7 +251,8 @@ type plan struct {
 	groups  [][]int // a strict match has a phrase of each
 	binding int     // so many of groups, the first ones, bind a loose match too: the quoted ones
 	not     []int
-	long    bool // the query had more than maxPhrases
+	names   []int // phrases that are names, as it seems
+	long    bool  // the query had more than maxPhrases
 }
 
 // scored is a phrase that adds to the score, times times as it was typed.
@@ -331,5 +334,32 @@ func (q query) plan(strict bool) *plan {
 		seen[k] = true
 	}
 	p.groups, p.binding = append(bound, free...), len(bound)
+	for _, ph := range q.names() {
+		if i, known := p.places[ph.key()]; known && !slices.Contains(p.plan.names, i) {
+			p.plan.names = append(p.plan.names, i)
+		}
+	}
 	return p.plan
+}
+
+// names are the words with a capital within a question. Where most words have one, they say nothing: it's a title, or German.
+func (q query) names() (found []phrase) {
+	names, words := 0, 0
+	for i, g := range q.groups {
+		for _, o := range g {
+			if o.stop {
+				continue
+			}
+			words++
+			if !o.name || i == 0 {
+				continue
+			}
+			names++
+			found = append(found, o.loose...)
+		}
+	}
+	if names > 2 && names*3 > words*2 {
+		return nil
+	}
+	return found
 }

@@ -30,36 +30,15 @@ type searched struct {
 //
 // Hits are strict ones if any heap has one, else loose ones; by score, then by thing, the newest UUIDv7 first, then by heap.
 func rank(ctx context.Context, heaps []searched, kinds []string, p *plan, limit int) ([]Hit, bool, error) {
-	matches := make([][]match, len(heaps))
-	var all corpus
-	passages, things := make([]int, len(p.phrases)), make([]int, len(p.phrases))
-	for h, x := range heaps {
-		all.add(x.living)
-		matches[h] = make([]match, len(p.phrases))
-		for i, ph := range p.phrases {
-			if err := ctx.Err(); err != nil {
-				return nil, false, err
-			}
-			m := x.match(ph)
-			matches[h][i] = m
-			passages[i] += m.passages
-			things[i] += m.things
-		}
-	}
-	w := weights{
-		of:      make([]weight, len(p.phrases)),
-		flat:    bm25K1 * (1 - bm25B),
-		passage: float32(bm25K1 * bm25B * float64(all.passages) / float64(max(all.tokens, 1))),
-		thing:   float32(bm25K1 * bm25B * float64(all.things) / float64(max(all.tokens, 1))),
-	}
-	for i := range w.of {
-		w.of[i] = weight{idf(all.passages, passages[i]), idf(all.things, things[i])}
+	matches, w, err := measure(ctx, heaps, p)
+	if err != nil {
+		return nil, false, err
 	}
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
 	strict, loose := top{limit: limit + 1}, top{limit: limit + 1}
 	for h, x := range heaps {
-		if err := s.score(ctx, x.index, matches[h], p, &w); err != nil {
+		if err := s.score(ctx, x.index, matches[h], p, w); err != nil {
 			return nil, false, err
 		}
 		s.collect(x, kinds, p, &strict, &loose)
@@ -72,6 +51,36 @@ func rank(ctx context.Context, heaps []searched, kinds []string, p *plan, limit 
 		return hits[:limit], true, nil
 	}
 	return hits, false, nil
+}
+
+// measure finds where each phrase stands in each heap, and what it weighs.
+func measure(ctx context.Context, heaps []searched, p *plan) ([][]match, *weights, error) {
+	matches := make([][]match, len(heaps))
+	var all corpus
+	passages, things := make([]int, len(p.phrases)), make([]int, len(p.phrases))
+	for h, x := range heaps {
+		all.add(x.living)
+		matches[h] = make([]match, len(p.phrases))
+		for i, ph := range p.phrases {
+			if err := ctx.Err(); err != nil {
+				return nil, nil, err
+			}
+			m := x.match(ph)
+			matches[h][i] = m
+			passages[i] += m.passages
+			things[i] += m.things
+		}
+	}
+	w := &weights{
+		of:      make([]weight, len(p.phrases)),
+		flat:    bm25K1 * (1 - bm25B),
+		passage: float32(bm25K1 * bm25B * float64(all.passages) / float64(max(all.tokens, 1))),
+		thing:   float32(bm25K1 * bm25B * float64(all.things) / float64(max(all.tokens, 1))),
+	}
+	for i := range w.of {
+		w.of[i] = weight{idf(all.passages, passages[i]), idf(all.things, things[i])}
+	}
+	return matches, w, nil
 }
 
 // weights are the parts of BM25 that are the same for all heaps of a search.
@@ -105,8 +114,10 @@ func cleared[T any](s []T, n int) []T {
 	return s
 }
 
+const excluded = -1 // a score
+
 // score sets the score of each passage, that of each whole thing and the groups it has met. Things with an excluded phrase
-// get none. A thing's sum is made phrase by phrase in the query's order, so it is the same in every index.
+// get excluded. A thing's sum is made phrase by phrase in the query's order, so it is the same in every index.
 func (s *scratch) score(ctx context.Context, x *index, matches []match, p *plan, w *weights) error {
 	s.passage, s.thing = cleared(s.passage, len(x.thingOf)), cleared(s.thing, len(x.things))
 	for _, ph := range p.scored {
@@ -131,7 +142,7 @@ func (s *scratch) score(ctx context.Context, x *index, matches []match, p *plan,
 		}
 	}
 	for _, i := range p.not {
-		matches[i].each(x, func(passage, _ uint32) { s.thing[x.thingOf[passage]] = 0 })
+		matches[i].each(x, func(passage, _ uint32) { s.thing[x.thingOf[passage]] = excluded })
 	}
 	return nil
 }
@@ -159,14 +170,11 @@ func (s *scratch) addPhrase(x *index, m *match, times float32, idf weight, w *we
 
 // collect hands the things of a heap that may be seen to strict or, while nothing is strict, to loose.
 func (s *scratch) collect(x searched, kinds []string, p *plan, strict, loose *top) {
-	shown := make([]bool, len(x.kinds))
-	for i, k := range x.kinds {
-		shown[i] = kinds == nil || slices.Contains(kinds, k)
-	}
+	shown := x.shown(kinds)
 	// From the newest on: among equal scores, what comes later mostly loses at the first comparison.
 	for i := len(x.things) - 1; i >= 0; i-- {
 		score := s.thing[i]
-		if score == 0 {
+		if score <= 0 {
 			continue
 		}
 		th := &x.things[i]
@@ -180,16 +188,30 @@ func (s *scratch) collect(x searched, kinds []string, p *plan, strict, loose *to
 			}
 			to = loose
 		}
-		part, best := 0, float32(0)
-		for k, sc := range s.passage[th.first : th.first+th.parts] {
-			if sc > best {
-				part, best = k, sc
-			}
-		}
+		part, best := s.best(th)
 		if score += bestPassage * best; score >= to.least {
 			to.add(Hit{Heap: x.heap, Thing: th.id, Kind: x.kinds[th.kind], Part: part, Score: score})
 		}
 	}
+}
+
+// best gives the passage of a thing with the best score.
+func (s *scratch) best(th *thing) (part int, best float32) {
+	for k, sc := range s.passage[th.first : th.first+th.parts] {
+		if sc > best {
+			part, best = k, sc
+		}
+	}
+	return part, best
+}
+
+// shown tells which of the index's kinds are among kinds; nil are all.
+func (x *index) shown(kinds []string) []bool {
+	shown := make([]bool, len(x.kinds))
+	for i, k := range x.kinds {
+		shown[i] = kinds == nil || slices.Contains(kinds, k)
+	}
+	return shown
 }
 
 // top keeps the best hits it's given, in their order.

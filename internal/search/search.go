@@ -7,9 +7,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"cairn/internal/db"
+	"cairn/internal/embed"
 	"cairn/internal/fault"
+	"cairn/internal/meaning"
+	"cairn/internal/when"
 )
 
 // Engine searches heaps. It keeps their indexes in memory, the least recently used ones going first. It's safe for concurrent
@@ -17,11 +21,15 @@ import (
 type Engine struct {
 	d        *db.DB
 	maxBytes int64
+	model    *meaning.Questions // nil = text alone
 
 	mu    sync.Mutex
 	heaps map[string]*heap
 	clock int64 // counts uses
 }
+
+// UseModel lets Ask compare meanings too, by the vectors of a model. It's called before the first search.
+func (e *Engine) UseModel(m embed.Model) { e.model = meaning.NewQuestions(m) }
 
 // New makes an engine whose indexes take about maxBytes together. What the running searches need and the heap used last
 // stay beyond that.
@@ -55,12 +63,35 @@ var NoteLong = fmt.Sprintf("the query is long: only its first %d different words
 // Phrases in quotes and exclusions bind in both cases, and a word with a digit in it is never taken apart. kinds nil means
 // all kinds, an empty list none. A query of nothing but exclusions is an Invalid fault; any other text is a query.
 func (e *Engine) Find(ctx context.Context, heaps, kinds []string, query string, limit int) (Result, error) {
-	return e.search(ctx, heaps, kinds, parse(query, true), true, limit)
+	return e.search(ctx, request{heaps: heaps, kinds: kinds, query: query, strict: true, limit: limit})
 }
 
-// Ask looks for things with any word of a question. Quotes don't bind, exclusions do. All else is as with Find.
+// Ask looks for things that answer a question: by its words, any of them, by its meaning where there is a model, by the names
+// and times in it. Quotes don't bind, exclusions do. All else is as with Find.
 func (e *Engine) Ask(ctx context.Context, heaps, kinds []string, query string, limit int) (Result, error) {
-	return e.search(ctx, heaps, kinds, parse(query, false), false, limit)
+	return e.search(ctx, request{heaps: heaps, kinds: kinds, query: query, limit: limit})
+}
+
+// Nearest looks for things by the meaning of a text alone; without a model there are none.
+func (e *Engine) Nearest(ctx context.Context, heaps, kinds []string, text string, limit int) (Result, error) {
+	return e.search(ctx, request{heaps: heaps, kinds: kinds, query: text, wordless: true, limit: limit})
+}
+
+// Model tells whether the model that questions are embedded by is left alone for now, and how often in a row it failed.
+func (e *Engine) Model() (paused bool, failures int) {
+	if e.model == nil {
+		return false, 0
+	}
+	return e.model.State()
+}
+
+// request is one search.
+type request struct {
+	heaps, kinds []string
+	query        string
+	strict       bool
+	wordless     bool // by meaning alone
+	limit        int
 }
 
 // Stats tells how many heaps are in memory and about how many bytes they take.
@@ -70,14 +101,15 @@ func (e *Engine) Stats() (heaps int, bytes int64) {
 	return len(e.heaps), e.bytes()
 }
 
-func (e *Engine) search(ctx context.Context, ids, kinds []string, q query, strict bool, limit int) (Result, error) {
+func (e *Engine) search(ctx context.Context, r request) (Result, error) {
+	q := parse(r.query, r.strict)
 	if len(q.groups) == 0 {
 		if len(q.not) > 0 {
 			return Result{}, fault.New(fault.Invalid, "the query only excludes: add a word or phrase to look for")
 		}
 		return Result{Note: NoteNothing}, nil
 	}
-	seqs, err := e.seqs(ctx, ids)
+	seqs, err := e.seqs(ctx, r.heaps)
 	if err != nil {
 		return Result{}, err
 	}
@@ -88,6 +120,10 @@ func (e *Engine) search(ctx context.Context, ids, kinds []string, q query, stric
 			return Result{}, err
 		}
 	}
+	var near *embed.Query
+	if !r.strict && slices.ContainsFunc(heaps, (*heap).meant) {
+		near = e.model.Query(ctx, r.query)
+	}
 	// The heaps are in the order of their ids, which is what keeps searches that wait for one another from deadlock.
 	in := make([]searched, len(heaps))
 	for i, h := range heaps {
@@ -95,13 +131,24 @@ func (e *Engine) search(ctx context.Context, ids, kinds []string, q query, stric
 		defer h.mu.RUnlock()
 		in[i] = searched{h.id, h.index}
 	}
-	p := q.plan(strict)
-	var r Result
-	if p.long {
-		r.Note = NoteLong
+	if r.wordless {
+		q = query{}
 	}
-	r.Hits, r.More, err = rank(ctx, in, kinds, p, max(limit, 0))
-	return r, err
+	p := q.plan(r.strict)
+	var out Result
+	if p.long {
+		out.Note = NoteLong
+	}
+	if r.strict {
+		out.Hits, out.More, err = rank(ctx, in, r.kinds, p, max(r.limit, 0))
+	} else {
+		a := asking{plan: p, kinds: r.kinds, near: near}
+		if !r.wordless {
+			a.spans = when.In(r.query, time.UnixMicro(e.d.Now()).UTC())
+		}
+		out.Hits, out.More, err = a.rank(ctx, in, max(r.limit, 0))
+	}
+	return out, err
 }
 
 // seqs reads the counters of the heaps. Heaps without one have nothing in them.
@@ -144,7 +191,7 @@ func (e *Engine) pin(seqs map[string]int64) []*heap {
 	for id := range seqs {
 		h := e.heaps[id]
 		if h == nil {
-			h = newHeap(id)
+			h = newHeap(id, e.model.Model())
 			e.heaps[id] = h
 		}
 		h.users++
