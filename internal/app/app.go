@@ -112,7 +112,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	engine.UseModel(model)
 	tasks := task.New(d, engine, c.PublicURL)
 	memories := memory.New(d, engine, c.PublicURL.String)
-	memories.Completions, memories.ProjectHeap = tasks.Completions, tasks.ProjectHeap
+	memories.Chronicle.Completions, memories.Chronicle.ProjectHeap = tasks.Completions, tasks.ProjectHeap
 	changes := change.NewService(d, slices.Concat(tasks.Kinds(), memories.Kinds(), a.Accounts.Kinds())...)
 	finder := search.NewService(engine, slices.Concat(tasks.Sources(), memories.Sources())...)
 	a.Jobs = job.New(d, o.Log)

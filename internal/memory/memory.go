@@ -9,11 +9,11 @@ import (
 	"slices"
 
 	"cairn/internal/change"
+	"cairn/internal/chronicle"
 	"cairn/internal/db"
 	"cairn/internal/op"
 	"cairn/internal/rawjson"
 	"cairn/internal/search"
-	"cairn/internal/who"
 )
 
 // area is the area that all of this belongs to; record is the set of the owner's record, off the default list.
@@ -28,32 +28,41 @@ type Service struct {
 	engine *search.Engine
 	public func() string // the server's address, for links
 
-	// Completions hands out the tasks completed in heaps since a moment, newest first, after the one with this id at the moment
-	// below ("" = before it). nil = there are none.
-	Completions func(ctx context.Context, heaps []who.Heap, since, below int64, id string, limit int,
-		add func(id, heap, name string, project, sourceURL *string, at int64)) error
-	// ProjectHeap gives the heap of a project, "" where there is none. nil = there are none.
-	ProjectHeap func(tx *db.Tx, id string) (string, error)
+	Chronicle *chronicle.Service // what happened when, and the owner's record
 }
 
 // New makes the service.
 func New(d *db.DB, e *search.Engine, public func() string) *Service {
-	return &Service{db: d, engine: e, public: public}
+	s := &Service{db: d, engine: e, public: public, Chronicle: chronicle.New(d, public)}
+	s.Chronicle.Lock, s.Chronicle.Stale, s.Chronicle.Decided = lockContext, staleSelf, s.decided
+	return s
 }
 
 // Ops are the operations of this package.
 func (s *Service) Ops() []*op.Op {
-	return slices.Concat(s.contextOps(), s.recordOps(), s.proposalOps(), s.selfOps())
+	return slices.Concat(s.contextOps(), s.Chronicle.Ops(), s.proposalOps(), s.selfOps())
 }
 
 // Kinds are the kinds of thing whose changes can be undone here.
 func (s *Service) Kinds() []change.Kind {
-	return slices.Concat(s.contextKinds(), s.recordKinds())
+	return slices.Concat(s.contextKinds(), s.Chronicle.Kinds())
 }
 
 // Sources are the kinds of thing that search and fetch show.
 func (s *Service) Sources() []search.Source {
-	return slices.Concat(s.contextSources(), s.recordSources())
+	return slices.Concat(s.contextSources(), s.Chronicle.Sources())
+}
+
+// decided makes the context object that a decision is too, or finds the one that says the same.
+func (s *Service) decided(ctx context.Context, tx *db.Tx, heap, decision, title string, at int64) (string, error) {
+	if err := lockContext(tx, heap); err != nil {
+		return "", err
+	}
+	o, _, err := s.makeContext(ctx, tx, heap, told{Kind: "decision", Statement: title}, made{Source: "decision:" + decision, At: at})
+	if err != nil {
+		return "", err
+	}
+	return o.ID, nil
 }
 
 // querier is the part of db.DB and db.Tx that reading one row needs.

@@ -1,4 +1,4 @@
-package memory
+package chronicle
 
 import (
 	"context"
@@ -20,16 +20,21 @@ import (
 	"cairn/internal/who"
 )
 
-// thing is a row of one of the record's tables: what storing, recording, undoing and finding it need to know of it.
+// thing is a row of one of the tables here: what storing, recording, undoing and finding it need to know of it.
 type thing interface {
 	base() *core
-	kind() string // in the change record and in search
-	table() string
+	about() about
 	cols() []col
-	hidden() bool // private: no agent sees it
-	line() string // it in one line
-	body() string // what can be found beside that line
 	copy() thing
+}
+
+// about is what a thing is and says.
+type about struct {
+	kind   string // in the change record and in search
+	table  string
+	line   string // it in one line
+	body   string // what can be found beside that line
+	hidden bool   // private: no agent sees it
 }
 
 // core is what every thing has.
@@ -108,10 +113,10 @@ const privately = "private_"
 // kindOf gives the kind under which a thing is found, and under which its changes are recorded. What happened to a thing while
 // it was private stays unseen by agents for good.
 func kindOf(t thing) string {
-	if t.hidden() {
-		return privately + t.kind()
+	if t.about().hidden {
+		return privately + t.about().kind
 	}
-	return t.kind()
+	return t.about().kind
 }
 
 // columnsOf names the columns of a thing, as scan reads them.
@@ -135,7 +140,7 @@ func dest(t thing) []any {
 
 // read reads one thing; where says which, and ends the statement.
 func read(one querier, t thing, where string, args ...any) error {
-	return one(`SELECT `+columnsOf(t)+` FROM `+t.table()+` WHERE `+where, args, dest(t)...)
+	return one(`SELECT `+columnsOf(t)+` FROM `+t.about().table+` WHERE `+where, args, dest(t)...)
 }
 
 // rowsQuery is the part of db.DB and db.Tx that reading several rows needs.
@@ -152,7 +157,7 @@ func (s *Service) query(ctx context.Context) rowsQuery {
 // readAll reads things; where says which, and ends the statement.
 func readAll[T thing](query rowsQuery, blank func() T, where string, args ...any) (found []T, err error) {
 	t := blank()
-	rows, err := query(`SELECT `+columnsOf(t)+` FROM `+t.table()+` WHERE `+where, args...)
+	rows, err := query(`SELECT `+columnsOf(t)+` FROM `+t.about().table+` WHERE `+where, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +175,7 @@ func readAll[T thing](query rowsQuery, blank func() T, where string, args ...any
 // sees tells whether the caller may see a thing.
 func sees(c *who.Caller, t thing) bool {
 	_, granted := c.ByID(t.base().Heap)
-	return granted && (c.Person || !t.hidden())
+	return granted && (c.Person || !t.about().hidden)
 }
 
 // fields gives the recorded fields of a thing, as they are now.
@@ -197,7 +202,7 @@ func insert(ctx context.Context, tx *db.Tx, t thing) error {
 	for _, c := range t.cols() {
 		names, marks = names+", "+c.name, marks+", "+args.Add(c.v)
 	}
-	n, err := tx.Exec(`INSERT INTO `+t.table()+` (`+names+`) VALUES (`+marks+`) ON CONFLICT DO NOTHING`, args...)
+	n, err := tx.Exec(`INSERT INTO `+t.about().table+` (`+names+`) VALUES (`+marks+`) ON CONFLICT DO NOTHING`, args...)
 	if err != nil || n == 0 {
 		return err
 	}
@@ -213,7 +218,9 @@ func insert(ctx context.Context, tx *db.Tx, t thing) error {
 }
 
 // spoken names a thing in a summary.
-func spoken(t thing) string { return strings.ReplaceAll(t.kind(), "_", " ") + " " + brief(t.line()) }
+func spoken(t thing) string {
+	return strings.ReplaceAll(t.about().kind, "_", " ") + " " + brief(t.about().line)
+}
 
 // save stores a change of a thing and records it; the names of the fields changed come back, none where nothing differs.
 func save(ctx context.Context, tx *db.Tx, old, t thing) ([]string, error) {
@@ -225,7 +232,7 @@ func save(ctx context.Context, tx *db.Tx, old, t thing) ([]string, error) {
 		return nil, err
 	}
 	kind := kindOf(t)
-	if old.hidden() {
+	if old.about().hidden {
 		kind = kindOf(old)
 	}
 	change.Record(ctx, tx, change.Entry{Heap: t.base().Heap, Kind: kind, Thing: t.base().ID, Effect: change.Update, Before: before, After: after, Summary: "Changed " + spoken(t)})
@@ -243,7 +250,7 @@ func store(tx *db.Tx, old, t thing) error {
 			set += ", " + c.name + " = " + args.Add(c.v)
 		}
 	}
-	if _, err := tx.Exec(`UPDATE `+t.table()+` SET `+set+` WHERE id = $1`, args...); err != nil {
+	if _, err := tx.Exec(`UPDATE `+t.about().table+` SET `+set+` WHERE id = $1`, args...); err != nil {
 		return err
 	}
 	if e, ok := t.(*episode); ok {
@@ -256,7 +263,7 @@ func store(tx *db.Tx, old, t thing) error {
 }
 
 func docOf(t thing) search.Doc {
-	return search.Doc{Heap: t.base().Heap, Thing: t.base().ID, Kind: kindOf(t), Title: t.line(), Body: t.body()}
+	return search.Doc{Heap: t.base().Heap, Thing: t.base().ID, Kind: kindOf(t), Title: t.about().line, Body: t.about().body}
 }
 
 // put brings what search reads of a thing up to date. old is nil for a new one.
@@ -295,7 +302,7 @@ func byRef[T thing](c *who.Caller, one querier, blank func() T, external, end st
 	candidates := make([]map[string]string, len(all))
 	for i, t := range all {
 		h, _ := c.ByID(t.base().Heap)
-		candidates[i] = map[string]string{"id": t.base().ID, "title": t.line(), "heap": h.Name}
+		candidates[i] = map[string]string{"id": t.base().ID, "title": t.about().line, "heap": h.Name}
 	}
 	return found, false, e.With("candidates", candidates)
 }
@@ -310,9 +317,9 @@ func writable(c *who.Caller, heap string) error {
 
 // own reads a thing that a person wants to change, by its id, and locks it.
 func own(c *who.Caller, tx *db.Tx, t thing, id string) error {
-	want := t.kind()
+	want := t.about().kind
 	err := read(tx.One, t, `id = $1`+tx.ForUpdate(), strings.ToLower(id))
-	if db.IsNone(err) || err == nil && (!sees(c, t) || t.kind() != want) {
+	if db.IsNone(err) || err == nil && (!sees(c, t) || t.about().kind != want) {
 		return fault.New(fault.NotFound, "there is no %s with the id %s", want, id)
 	}
 	if err != nil {
@@ -348,7 +355,7 @@ func keep[T thing](ctx context.Context, s *Service, id, heap string, blank func(
 				return err
 			}
 			if t.base().CreatedAt == 0 {
-				return fault.New(fault.Conflict, "somebody else added the same %s just now: look and try again", t.kind())
+				return fault.New(fault.Conflict, "somebody else added the same %s just now: look and try again", t.about().kind)
 			}
 			return s.changed(tx, t)
 		}
@@ -428,10 +435,10 @@ func (s *Service) setter(blank func() thing) func(ctx context.Context, tx *db.Tx
 		for f, v := range set {
 			target, ok := targets[f]
 			if !ok {
-				return fmt.Errorf("a %s has no field %q", t.kind(), f)
+				return fmt.Errorf("a %s has no field %q", t.about().kind, f)
 			}
 			if err := json.Unmarshal(v, target); err != nil {
-				return fmt.Errorf("%s field %s: %w", t.kind(), f, err)
+				return fmt.Errorf("%s field %s: %w", t.about().kind, f, err)
 			}
 		}
 		t.base().TrashedAt = since(state == change.Trashed, old.base().TrashedAt, tx.Now)
@@ -442,14 +449,14 @@ func (s *Service) setter(blank func() thing) func(ctx context.Context, tx *db.Tx
 	}
 }
 
-// page is how many rows are read at a time by their ids: few texts for the statement cache.
-const page = 100
+// chunk is how many rows are read at a time by their ids: few texts for the statement cache.
+const chunk = 100
 
 // padded repeats the last id up to one of two lengths.
 func padded(ids []string) []string {
 	n := 20
 	if len(ids) > n {
-		n = page
+		n = chunk
 	}
 	out := make([]string, n)
 	for i := range out {

@@ -1,4 +1,4 @@
-package memory
+package chronicle
 
 import (
 	"slices"
@@ -29,13 +29,9 @@ type note struct {
 	Actor                  string
 }
 
-func newNote() *note          { return &note{} }
-func (n *note) kind() string  { return kindNote }
-func (n *note) table() string { return "daily_note" }
-func (n *note) hidden() bool  { return false }
-func (n *note) line() string  { return n.Title }
-func (n *note) body() string  { return n.Body }
-func (n *note) copy() thing   { c := *n; return &c }
+func newNote() *note         { return &note{} }
+func (n *note) about() about { return about{kindNote, "daily_note", n.Title, n.Body, false} }
+func (n *note) copy() thing  { c := *n; return &c }
 func (n *note) cols() []col {
 	return []col{{"external_ref", &n.Ref, true}, {"date", &n.Date, false}, {"title", &n.Title, false}, {"body", &n.Body, false},
 		{"source_url", &n.SourceURL, false}, {"actor", &n.Actor, true}}
@@ -52,13 +48,11 @@ type decision struct {
 	Actor      string
 }
 
-func newDecision() *decision      { return &decision{} }
-func (d *decision) kind() string  { return kindDecision }
-func (d *decision) table() string { return "decision" }
-func (d *decision) hidden() bool  { return false }
-func (d *decision) line() string  { return d.Title }
-func (d *decision) body() string  { return text(d.Detail) }
-func (d *decision) copy() thing   { c := *d; return &c }
+func newDecision() *decision { return &decision{} }
+func (d *decision) about() about {
+	return about{kindDecision, "decision", d.Title, text(d.Detail), false}
+}
+func (d *decision) copy() thing { c := *d; return &c }
 func (d *decision) cols() []col {
 	return []col{{"external_ref", &d.Ref, true}, {"title", &d.Title, false}, {"detail", &d.Detail, false}, {"decided_at", &d.At, false},
 		{"source_url", &d.SourceURL, false}, {"context", &d.Context, true}, {"actor", &d.Actor, true}}
@@ -92,8 +86,6 @@ func (e *episode) kind() string {
 	}
 	return kindEpisode
 }
-func (e *episode) table() string { return "episode" }
-func (e *episode) hidden() bool  { return bool(e.Private) }
 func (e *episode) line() string {
 	first, _, _ := strings.Cut(strings.TrimSpace(e.Summary), "\n")
 	if r := []rune(first); len(r) > lineChars {
@@ -101,7 +93,9 @@ func (e *episode) line() string {
 	}
 	return first
 }
-func (e *episode) body() string { return e.Summary + "\n" + text(e.Detail) }
+func (e *episode) about() about {
+	return about{e.kind(), "episode", e.line(), e.Summary + "\n" + text(e.Detail), bool(e.Private)}
+}
 func (e *episode) copy() thing {
 	c := *e
 	c.People = slices.Clone(e.People)
@@ -155,13 +149,11 @@ type person struct {
 	Private    yes
 }
 
-func newPerson() *person        { return &person{Aliases: texts{}} }
-func (p *person) kind() string  { return kindPerson }
-func (p *person) table() string { return "person" }
-func (p *person) hidden() bool  { return bool(p.Private) }
-func (p *person) line() string  { return p.Name }
-func (p *person) body() string  { return strings.Join(p.Aliases, "\n") }
-func (p *person) copy() thing   { c := *p; return &c }
+func newPerson() *person { return &person{Aliases: texts{}} }
+func (p *person) about() about {
+	return about{kindPerson, "person", p.Name, strings.Join(p.Aliases, "\n"), bool(p.Private)}
+}
+func (p *person) copy() thing { c := *p; return &c }
 func (p *person) cols() []col {
 	return []col{{"slug", &p.Slug, true}, {"name", &p.Name, false}, {"aliases", &p.Aliases, false}, {"private", &p.Private, false}}
 }
@@ -175,13 +167,9 @@ type quest struct {
 	From, Until *string
 }
 
-func newQuest() *quest         { return &quest{Status: "active"} }
-func (q *quest) kind() string  { return kindQuest }
-func (q *quest) table() string { return "quest" }
-func (q *quest) hidden() bool  { return false }
-func (q *quest) line() string  { return q.Title }
-func (q *quest) body() string  { return text(q.Why) }
-func (q *quest) copy() thing   { c := *q; return &c }
+func newQuest() *quest        { return &quest{Status: "active"} }
+func (q *quest) about() about { return about{kindQuest, "quest", q.Title, text(q.Why), false} }
+func (q *quest) copy() thing  { c := *q; return &c }
 func (q *quest) cols() []col {
 	return []col{{"title", &q.Title, false}, {"why", &q.Why, false}, {"status", &q.Status, false}, {"from_date", &q.From, false}, {"until_date", &q.Until, false}}
 }
@@ -193,13 +181,11 @@ type blueprint struct {
 	Private       yes
 }
 
-func newBlueprint() *blueprint     { return &blueprint{} }
-func (b *blueprint) kind() string  { return kindBlueprint }
-func (b *blueprint) table() string { return "blueprint" }
-func (b *blueprint) hidden() bool  { return bool(b.Private) }
-func (b *blueprint) line() string  { return "Blueprint: " + b.Section }
-func (b *blueprint) body() string  { return b.Text }
-func (b *blueprint) copy() thing   { c := *b; return &c }
+func newBlueprint() *blueprint { return &blueprint{} }
+func (b *blueprint) about() about {
+	return about{kindBlueprint, "blueprint", "Blueprint: " + b.Section, b.Text, bool(b.Private)}
+}
+func (b *blueprint) copy() thing { c := *b; return &c }
 func (b *blueprint) cols() []col {
 	return []col{{"section", &b.Section, true}, {"text", &b.Text, false}, {"private", &b.Private, false}}
 }

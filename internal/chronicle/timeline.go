@@ -1,4 +1,4 @@
-package memory
+package chronicle
 
 import (
 	"cmp"
@@ -124,6 +124,15 @@ func (s *Service) timeline(ctx context.Context, in timelineIn) (timelineOut, err
 	out.Count = len(out.Episodes)
 	return out, nil
 }
+
+// Recent gives the latest that happened in the last two weeks, as get_timeline does without an argument.
+func (s *Service) Recent(ctx context.Context, heap string, limit int) ([]Episode, error) {
+	out, err := s.timeline(ctx, timelineIn{Heap: heap, Limit: limit})
+	return out.Episodes, err
+}
+
+// Moment is At in microseconds since 1970 UTC.
+func (e Episode) Moment() int64 { return e.at }
 
 // span reads the range of time that is asked for. A date counts from its first to its last moment in the account's zone.
 func (in timelineIn) span(c *who.Caller, now int64) (sp span, err error) {
@@ -319,7 +328,7 @@ func (s *Service) namePeople(ctx context.Context, list []Episode) error {
 			ids = append(ids, list[i].ID)
 		}
 	}
-	for part := range slices.Chunk(ids, page) {
+	for part := range slices.Chunk(ids, chunk) {
 		args := db.Args{}
 		rows, err := s.db.Query(ctx, `SELECT e.episode, p.heap, p.slug, p.name, p.private FROM episode_person e JOIN person p ON p.id = e.person
 			WHERE p.trashed_at IS NULL AND e.episode IN `+args.List(padded(part)), args...)

@@ -1,4 +1,4 @@
-package memory
+package chronicle
 
 import (
 	"cmp"
@@ -164,8 +164,10 @@ func (s *Service) blueprint(ctx context.Context, in blueprintIn) (out blueprintO
 	var b *blueprint
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		b = newBlueprint()
-		if err := lockContext(tx, h.ID); err != nil { // the Self page's row, before any other
-			return err
+		if s.Lock != nil {
+			if err := s.Lock(tx, h.ID); err != nil {
+				return err
+			}
 		}
 		err := read(tx.One, b, `heap = $1 AND section = $2`+tx.ForUpdate(), h.ID, in.Section)
 		if err == nil {

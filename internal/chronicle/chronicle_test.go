@@ -1,4 +1,4 @@
-package memory_test
+package chronicle_test
 
 import (
 	"context"

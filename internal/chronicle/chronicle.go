@@ -1,4 +1,6 @@
-package memory
+// Package chronicle keeps the owner's record and what happened when: daily notes, decisions, episodes, the journal, evidence,
+// meetings, people, quests and the blueprint, and a timeline over all of them. What is private reaches no agent by any tool.
+package chronicle
 
 import (
 	"context"
@@ -13,11 +15,39 @@ import (
 	"cairn/internal/who"
 )
 
+// area is the area that all of this belongs to; set is the owner's part of it, off the default list.
+const (
+	area = "memory"
+	set  = "record"
+)
+
+// Service is the record of one server.
+type Service struct {
+	db     *db.DB
+	public func() string // the server's address, for links
+
+	// Completions hands out the tasks completed in heaps since a moment, newest first, after the one with this id at the moment
+	// below ("" = before it). nil = there are none.
+	Completions func(ctx context.Context, heaps []who.Heap, since, below int64, id string, limit int,
+		add func(id, heap, name string, project, sourceURL *string, at int64)) error
+	// ProjectHeap gives the heap of a project, "" where there is none. nil = there are none.
+	ProjectHeap func(tx *db.Tx, id string) (string, error)
+	// Decided makes the context object that a decision is too and gives its id: it runs in the write that adds the decision,
+	// before any row is locked. nil = there is none.
+	Decided func(ctx context.Context, tx *db.Tx, heap, decision, title string, at int64) (string, error)
+	// Stale hears, in the write, that the blueprint of a heap changes; Lock, before anything is locked, that it may.
+	Lock, Stale func(tx *db.Tx, heap string) error
+}
+
+// New makes the service.
+func New(d *db.DB, public func() string) *Service { return &Service{db: d, public: public} }
+
 var errTaken = fault.New(fault.Conflict, "somebody else added the same just now: look and try again")
 
-func (s *Service) recordOps() []*op.Op {
+// Ops are the operations of this package.
+func (s *Service) Ops() []*op.Op {
 	person := func(name, title, example, doc string) op.Op {
-		return op.Op{Name: name, Title: title, Area: area, Set: record, PersonOnly: true, Effect: op.Write, Example: example, Doc: doc}
+		return op.Op{Name: name, Title: title, Area: area, Set: set, PersonOnly: true, Effect: op.Write, Example: example, Doc: doc}
 	}
 	look := func(name, title, example, doc string) op.Op {
 		o := person(name, title, example, doc)
@@ -66,19 +96,19 @@ var specs = []spec{
 	{kindBlueprint, "blueprint", func() thing { return newBlueprint() }, true, true},
 }
 
-// recordKinds are the kinds whose changes can be taken back. A change of what was private at the time has a kind of its own,
+// Kinds are the kinds whose changes can be taken back. A change of what was private at the time has a kind of its own,
 // which no agent sees; a change from before is hidden from agents while the thing is private.
-func (s *Service) recordKinds() (kinds []change.Kind) {
+func (s *Service) Kinds() (kinds []change.Kind) {
 	for _, sp := range specs {
 		k := change.Kind{Name: sp.kind, Area: area, PersonOnly: sp.owner, Get: getter(sp.blank), Set: s.setter(sp.blank)}
-		if sp.blank().table() == "episode" {
+		if sp.blank().about().table == "episode" {
 			k.Personal = []string{"people"} // private people may be among them
 		}
 		if sp.kind == kindDecision {
 			k.Hide = `EXISTS (SELECT 1 FROM decision WHERE decision.id = thing AND ` + hushed + `)`
 		}
 		if sp.private {
-			k.Hide = `NOT EXISTS (SELECT 1 FROM ` + sp.blank().table() + ` x WHERE x.id = thing AND x.private = 0)`
+			k.Hide = `NOT EXISTS (SELECT 1 FROM ` + sp.blank().about().table + ` x WHERE x.id = thing AND x.private = 0)`
 			hidden := k
 			hidden.Name, hidden.Hide = privately+sp.kind, `1 = 1`
 			kinds = append(kinds, hidden)
@@ -88,10 +118,10 @@ func (s *Service) recordKinds() (kinds []change.Kind) {
 	return kinds
 }
 
-// recordSources are the kinds that search and fetch show. What is private is found under kinds that only persons may search.
-func (s *Service) recordSources() (sources []search.Source) {
+// Sources are the kinds that search and fetch show. What is private is found under kinds that only persons may search.
+func (s *Service) Sources() (sources []search.Source) {
 	for _, sp := range specs {
-		src := search.Source{Kind: sp.kind, Area: area, Cards: s.recordCards(sp), Page: s.recordPage(sp)}
+		src := search.Source{Kind: sp.kind, Area: area, Cards: s.cards(sp), Page: s.page(sp)}
 		sources = append(sources, src)
 		if sp.private {
 			src.Kind, src.PersonOnly = privately+sp.kind, true
@@ -106,18 +136,18 @@ func (s *Service) linkTo(sp spec, t thing) string {
 	return s.public() + "/" + sp.path + "/" + t.base().ID
 }
 
-func (s *Service) recordCards(sp spec) func(ctx context.Context, ids []string) (map[string]search.Card, error) {
+func (s *Service) cards(sp spec) func(ctx context.Context, ids []string) (map[string]search.Card, error) {
 	return func(ctx context.Context, ids []string) (map[string]search.Card, error) {
 		c, cards := who.From(ctx), map[string]search.Card{}
-		for part := range slices.Chunk(ids, page) {
+		for part := range slices.Chunk(ids, chunk) {
 			args := db.Args{}
 			all, err := readAll(s.query(ctx), sp.blank, `trashed_at IS NULL AND id IN `+args.List(padded(part))+forAgents(c, sp.kind), args...)
 			if err != nil {
 				return nil, err
 			}
 			for _, t := range all {
-				if sees(c, t) && t.kind() == sp.kind {
-					cards[t.base().ID] = search.Card{ID: t.base().ID, Title: t.line(), URL: s.linkTo(sp, t)}
+				if sees(c, t) && t.about().kind == sp.kind {
+					cards[t.base().ID] = search.Card{ID: t.base().ID, Title: t.about().line, URL: s.linkTo(sp, t)}
 				}
 			}
 		}
@@ -125,20 +155,20 @@ func (s *Service) recordCards(sp spec) func(ctx context.Context, ids []string) (
 	}
 }
 
-func (s *Service) recordPage(sp spec) func(ctx context.Context, id string) (search.Page, bool, error) {
+func (s *Service) page(sp spec) func(ctx context.Context, id string) (search.Page, bool, error) {
 	return func(ctx context.Context, id string) (search.Page, bool, error) {
 		c, t := who.From(ctx), sp.blank()
 		err := read(s.one(ctx), t, `id = $1 AND trashed_at IS NULL`+forAgents(c, sp.kind), strings.ToLower(id))
-		if db.IsNone(err) || err == nil && (!sees(c, t) || t.kind() != sp.kind) {
+		if db.IsNone(err) || err == nil && (!sees(c, t) || t.about().kind != sp.kind) {
 			return search.Page{}, false, nil
 		}
 		if err != nil {
 			return search.Page{}, false, err
 		}
-		p := search.Page{Card: search.Card{ID: t.base().ID, Title: t.line(), URL: s.linkTo(sp, t)}, Text: strings.TrimSpace(t.body()),
-			Metadata: map[string]any{"kind": sp.kind, "heap": t.base().Heap, "private": t.hidden(), "updated_at": op.Stamp(t.base().UpdatedAt)}}
+		p := search.Page{Card: search.Card{ID: t.base().ID, Title: t.about().line, URL: s.linkTo(sp, t)}, Text: strings.TrimSpace(t.about().body),
+			Metadata: map[string]any{"kind": sp.kind, "heap": t.base().Heap, "private": t.about().hidden, "updated_at": op.Stamp(t.base().UpdatedAt)}}
 		if p.Text == "" {
-			p.Text = t.line()
+			p.Text = t.about().line
 		}
 		return p, true, s.describe(ctx, t, p.Metadata)
 	}
@@ -167,21 +197,8 @@ func (s *Service) describe(ctx context.Context, t thing, m map[string]any) error
 
 // changed follows a write of a thing with what hangs on it: the Self page cites the blueprint.
 func (s *Service) changed(tx *db.Tx, t thing) error {
-	if t.kind() == kindBlueprint {
-		return staleSelf(tx, t.base().Heap)
+	if t.about().kind == kindBlueprint && s.Stale != nil {
+		return s.Stale(tx, t.base().Heap)
 	}
 	return nil
-}
-
-// decisionContext makes the context object that a decision is too, in the decision's heap, and gives its id: a new one, or the
-// one that says the same.
-func (s *Service) decisionContext(ctx context.Context, tx *db.Tx, d *decision) (*string, error) {
-	if err := lockContext(tx, d.Heap); err != nil {
-		return nil, err
-	}
-	o, _, err := s.makeContext(ctx, tx, d.Heap, told{Kind: kindDecision, Statement: d.Title}, made{Source: kindDecision + ":" + d.ID, At: int64(d.At)})
-	if err != nil {
-		return nil, err
-	}
-	return &o.ID, nil
 }

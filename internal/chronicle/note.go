@@ -1,4 +1,4 @@
-package memory
+package chronicle
 
 import (
 	"context"
@@ -162,8 +162,11 @@ func (s *Service) addDecision(ctx context.Context, in decisionIn) (decisionOut, 
 		if at != nil {
 			d.At = *at
 		}
-		var err error
-		d.Context, err = s.decisionContext(ctx, tx, d)
+		if s.Decided == nil {
+			return nil
+		}
+		id, err := s.Decided(ctx, tx, d.Heap, d.ID, d.Title, int64(d.At))
+		d.Context = &id
 		return err
 	}, nil)
 	if err != nil {
