@@ -72,6 +72,8 @@ func settle(t testing.TB, a *apptest.App) *world {
 	a.Clock.Move(3600e9) // what comes now is another run
 	made("job", "create_work_task", `{"name":"Read the draft","external_ref":"draft"}`)
 	made("guard", "correct_context", `{"statement":"The ivy isn't mine","heap":"Personal"}`)
+	made("quest", "quest", `{"title":"Grow ferns","heap":"Personal"}`)
+	a.Call(t, person, "person", `{"name":"Fern Gardener","heap":"Personal"}`)
 	made("trashed", "create_personal_task", `{"name":"Gone","external_ref":"gone"}`)
 	a.Call(t, person, "delete_task", `{"external_ref":"gone"}`)
 	a.Call(t, person, "create_project", `{"name":"Twice","heap":"Personal"}`)

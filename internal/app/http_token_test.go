@@ -101,6 +101,15 @@ var reaches = []reach{
 	{"supersede_context", `{"id":"{x}","statement":"y"}`, "{guard}", "{absent}"},
 	{"correct_context", `{"statement":"y","heap":"{x}"}`, "Personal", "Nowhere"},
 	{"get_self", `{"heap":"{x}"}`, "Personal", "Nowhere"},
+	{"upsert_daily_note", `{"external_ref":"y","date":"2026-08-10","title":"y","body":"y","heap":"{x}"}`, "Personal", "Nowhere"},
+	{"add_decision", `{"external_ref":"y","title":"y","heap":"{x}"}`, "Personal", "Nowhere"},
+	{"add_episode", `{"external_ref":"y","occurred_at":"2026-08-10","summary":"y","heap":"{x}"}`, "Personal", "Nowhere"},
+	{"add_episode", `{"external_ref":"y","occurred_at":"2026-08-10","summary":"y","project_id":"{x}"}`, "{project}", "{absent}"},
+	{"add_episode", `{"external_ref":"y","occurred_at":"2026-08-10","summary":"y","quest_id":"{x}"}`, "{quest}", "{absent}"},
+	{"get_timeline", `{"heap":"{x}"}`, "Personal", "Nowhere"},
+	{"get_timeline", `{"person_slug":"{x}"}`, "fern-gardener", "no-gardener"},
+	{"fetch", `{"id":"{x}"}`, "{quest}", "{absent}"},
+	{"list_changes", `{"thing":"{x}"}`, "{quest}", "{absent}"},
 	{"list_changes", `{"thing":"{x}"}`, "{guard}", "{absent}"},
 	{"list_changes", `{"thing":"{x}"}`, "{task}", "{absent}"},
 	{"list_changes", `{"request":"{x}"}`, "{request}", "{absent}"},
@@ -176,7 +185,7 @@ func everyReach(t *testing.T, a *apptest.App) {
 		}
 		for name := range o.In.Properties {
 			isName := slices.Contains(naming, name) || strings.HasSuffix(name, "_id") || strings.HasSuffix(name, "_ids") || strings.HasSuffix(name, "_slug")
-			making := name == "external_ref" && strings.HasPrefix(o.Name, "create_")
+			making := name == "external_ref" && slices.ContainsFunc([]string{"create_", "add_", "upsert_"}, func(p string) bool { return strings.HasPrefix(o.Name, p) })
 			known := slices.ContainsFunc(reaches, func(c reach) bool { return c.tool == o.Name && strings.Contains(c.args, `"`+name+`":`) })
 			if isName && !making && !known && (o.Name != "create_personal_task" || name != "project_name") {
 				t.Errorf("%s takes %s, and no case reaches for what isn't granted by it", o.Name, name)

@@ -139,7 +139,7 @@ type Decision struct {
 	Title     string  `json:"title"`
 	DecidedAt string  `json:"decided_at"`
 	SourceURL *string `json:"source_url"`
-	ContextID *string `json:"context_id"` // the context object that came with it, in the answer that made it
+	ContextID *string `json:"context_id"` // the context object that came with it
 	CreatedAt string  `json:"created_at"`
 }
 
@@ -175,7 +175,6 @@ func (s *Service) addDecision(ctx context.Context, in decisionIn) (decisionOut, 
 	out := decisionOut{refOut: refOut{ID: d.ID, Result: result, ExternalRef: d.Ref, State: inTrash(d)}}
 	c := who.From(ctx)
 	if result == "existing" && !c.Person {
-		d.Context = nil
 		err := s.db.One(ctx, `SELECT id FROM decision WHERE id = $1`+forAgents(c, kindDecision), []any{d.ID}, &d.ID)
 		if db.IsNone(err) {
 			return out, nil
