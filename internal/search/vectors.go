@@ -100,7 +100,7 @@ func (x *index) setVectors(id string, packed [][]byte) {
 	}
 }
 
-// nearness is how near a thing's pieces are to a question: the three best weigh 1, 1/2, 1/4. best is the piece that's nearest,
+// nearness is how near a thing's pieces are to a question: the three best weigh 1, 3/4, 1/2. best is the piece that's nearest,
 // of so many.
 func (x *index) nearness(th *thing, q *embed.Query) (near float32, best, pieces int) {
 	var top [3]float32
@@ -119,6 +119,6 @@ func (x *index) nearness(th *thing, q *embed.Query) (near float32, best, pieces 
 			top[2] = d
 		}
 	}
-	weights := [...]float32{0, 1, 1.5, 1.75}
-	return (top[0] + top[1]/2 + top[2]/4) / weights[min(max(pieces, 1), 3)], best, pieces
+	weights := [...]float32{0, 1, 1.75, 2.25}
+	return (top[0] + top[1]*3/4 + top[2]/2) / weights[min(max(pieces, 1), 3)], best, pieces
 }
