@@ -225,31 +225,37 @@ func (s *Service) currentContext(ctx context.Context, heaps []string, kinds ...s
 	}), nil
 }
 
-// guards are the corrections that stand.
-type guards []object
+// guard is a correction that stands: what it says without its denials, and whether it had any.
+type guard struct {
+	id, heap, subject string
+	at                int64
+	rest              []string
+	denies            bool
+}
+
+type guards []guard
 
 func guardsOf(objects []object) guards {
 	var g guards
 	for _, o := range objects {
 		if o.Kind == correction && o.Status == current && o.TrashedAt == nil {
-			g = append(g, o)
+			rest, denies := denied(o.Statement)
+			g = append(g, guard{o.ID, o.Heap, o.SubjectFolded, o.At, rest, denies})
 		}
 	}
 	return g
 }
 
 // against gives the id of a correction that contradicts a statement of a heap, or "": it denies or quotes the statement, or
-// it is about the same subject and newer.
+// it is about the same subject and not older.
 func (g guards) against(heap, kind, subject, statement string, at int64) string {
-	if kind == correction {
+	if kind == correction || len(g) == 0 {
 		return ""
 	}
+	rest, denies := denied(statement)
 	for _, c := range g {
-		if c.Heap != heap {
-			continue
-		}
-		if subject != "" && c.SubjectFolded == subject && c.At >= at || opposes(c.Statement, statement) {
-			return c.ID
+		if c.heap == heap && (subject != "" && c.subject == subject && c.at >= at || opposed(c.rest, c.denies, rest, denies)) {
+			return c.id
 		}
 	}
 	return ""

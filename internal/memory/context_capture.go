@@ -2,9 +2,7 @@ package memory
 
 import (
 	"context"
-	"strings"
 
-	"cairn/internal/change"
 	"cairn/internal/db"
 	"cairn/internal/fault"
 	"cairn/internal/who"
@@ -100,9 +98,9 @@ func (s *Service) makeContext(ctx context.Context, tx *db.Tx, heap string, t tol
 	}
 	o.Status, o.Source, o.At = current, opt(m.Source), m.At
 	note := ""
-	if guard, err := guardedBy(tx, o); err != nil {
+	if guard, err := guardedBy(tx, c, o); err != nil {
 		return nil, Captured{}, err
-	} else if guard != "" && !c.Person {
+	} else if guard != "" {
 		o.Status, note = proposed, "the owner corrected something about this, so it waits for them: the correction is named in similar"
 		near = append([]string{guard}, near...)
 	}
@@ -190,14 +188,16 @@ func (s *Service) neighbours(tx *db.Tx, o *object, c *who.Caller) ([]string, err
 	return ids, nil
 }
 
-// guardedBy gives the id of a correction that speaks against o, or "".
-func guardedBy(tx *db.Tx, o *object) (string, error) {
+// guardedBy gives the id of a correction that speaks against what an agent says, or "". A person may say what they like.
+func guardedBy(tx *db.Tx, c *who.Caller, o *object) (string, error) {
+	if c.Person || o.Kind == correction {
+		return "", nil
+	}
 	found, err := selectContext(tx, `o.heap = $1 AND o.kind = 'correction' AND o.status = 'current' AND o.private = 0 AND o.trashed_at IS NULL ORDER BY o.at DESC, o.id DESC`, o.Heap)
 	if err != nil {
 		return "", err
 	}
-	id := guards(found).against(o.Heap, o.Kind, o.SubjectFolded, o.Statement, 0)
-	return id, nil
+	return guardsOf(found).against(o.Heap, o.Kind, o.SubjectFolded, o.Statement, 0), nil
 }
 
 type supersedeIn struct {
@@ -252,7 +252,7 @@ func (s *Service) replace(ctx context.Context, tx *db.Tx, old, o *object, reason
 	if same != nil && same.ID == old.ID {
 		return out, fault.New(fault.Conflict, "the new statement says the same as the one it would supersede").With("id", old.ID)
 	}
-	guard, err := guardedBy(tx, o)
+	guard, err := guardedBy(tx, c, o)
 	if err != nil {
 		return out, err
 	}
@@ -354,38 +354,13 @@ func (s *Service) correct(ctx context.Context, in correctIn) (correctOut, error)
 			return nil
 		}
 		all, err := selectContext(tx, `o.heap = $1 AND o.status = 'current' AND o.private = 0 AND o.trashed_at IS NULL ORDER BY o.at DESC, o.id DESC`, h.ID)
+		g := guardsOf([]object{*o})
 		for _, f := range all {
-			if len(out.Contradicts) < maxSimilar && (guards{*o}).against(h.ID, f.Kind, f.SubjectFolded, f.Statement, f.At) != "" {
+			if len(out.Contradicts) < maxSimilar && g.against(h.ID, f.Kind, f.SubjectFolded, f.Statement, f.At) != "" {
 				out.Contradicts = append(out.Contradicts, f.ID)
 			}
 		}
 		return err
 	})
 	return out, err
-}
-
-// trashContext puts an object into the trash, as part of a write that takes away what it came with, or brings it back.
-func trashContext(ctx context.Context, tx *db.Tx, id string, trash bool) error {
-	o := &object{}
-	if err := lockedContext(tx, strings.ToLower(id), o); err != nil {
-		return err
-	}
-	was := *o
-	o.TrashedAt = since(trash, o.TrashedAt, tx.Now)
-	before, after := diff(was.fields(), o.fields())
-	if len(after) == 0 {
-		return nil
-	}
-	effect, verb := change.Delete, "Deleted "
-	if !trash {
-		effect, verb = change.Restore, "Restored "
-		if err := chained(tx, &was, o); err != nil {
-			return err
-		}
-	}
-	if err := storeContext(tx, &was, o); err != nil {
-		return err
-	}
-	change.Record(ctx, tx, change.Entry{Heap: o.Heap, Kind: kindContext, Thing: o.ID, Effect: effect, Before: before, After: after, Summary: verb + said(o)})
-	return nil
 }

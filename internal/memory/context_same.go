@@ -205,17 +205,13 @@ func denied(s string) (rest []string, any bool) {
 	return rest, any
 }
 
-// opposes tells whether a correction says of a statement that it is wrong: it is the statement's negation, or quotes it.
-func opposes(correction, statement string) bool {
-	c, cd := denied(correction)
-	s, sd := denied(statement)
-	if len(s) == 0 || cd == sd {
+// opposed tells whether a correction says of a statement that it is wrong, both without their denials: it is the statement's
+// negation, or denies something and quotes it.
+func opposed(correction []string, denies bool, statement []string, denied bool) bool {
+	if len(statement) == 0 || denies == denied {
 		return false
 	}
-	if slices.Equal(c, s) {
-		return true
-	}
-	return cd && len(s) >= 3 && contains(c, s)
+	return slices.Equal(correction, statement) || denies && len(statement) >= 3 && contains(correction, statement)
 }
 
 func contains(list, part []string) bool {

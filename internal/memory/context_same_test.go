@@ -64,6 +64,32 @@ func TestNearDuplicatesAreStable(t *testing.T) {
 	})
 }
 
+func opposes(correction, statement string) bool {
+	c, cd := denied(correction)
+	s, sd := denied(statement)
+	return opposed(c, cd, s, sd)
+}
+
+func TestOpposed(t *testing.T) {
+	for _, c := range []struct {
+		correction, statement string
+		want                  bool
+	}{
+		{"I don't live in Paris", "I live in Paris", true},
+		{"I do eat meat", "I don't eat meat", true},
+		{"It is wrong that I live in Paris", "I live in Paris.", true},
+		{"I no longer work at the bakery", "I work at the bakery", true},
+		{"I live in Lyon", "I live in Paris", false},
+		{"I live in Paris", "I live in Paris", false},
+		{"I don't live in Paris", "I live in Rome", false},
+		{"No", "I live in Rome", false},
+	} {
+		if got := opposes(c.correction, c.statement); got != c.want {
+			t.Errorf("%q against %q: %v", c.correction, c.statement, got)
+		}
+	}
+}
+
 // written writes a text another way.
 func written(t *rapid.T, s string) string {
 	var b strings.Builder

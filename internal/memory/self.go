@@ -101,8 +101,8 @@ func (s *Service) compileSelf(ctx context.Context, heap string) (p selfPage, at 
 
 // saying is one thing that the Self page may say.
 type saying struct {
-	group, kind, text, id, subject string
-	at                             int64
+	group, kind, text, id string
+	at                    int64
 }
 
 // sections of the blueprint in their order, which are groups of the page too.
@@ -124,7 +124,7 @@ func blueprintLines(tx *db.Tx, heap string) ([]saying, error) {
 		}
 		for l := range strings.Lines(text) {
 			if l, _ = clean(strings.TrimLeft(l, " \t-*#>")); l != "" {
-				all = append(all, saying{section, "blueprint " + section, l, id, "", at})
+				all = append(all, saying{section, "blueprint " + section, l, id, at})
 			}
 		}
 	}
@@ -146,8 +146,10 @@ const (
 func selfOf(all []object, plan []saying) selfPage {
 	g := guardsOf(all)
 	var says []saying
-	for _, o := range g {
-		says = append(says, saying{"corrections", o.Kind, o.Statement, o.ID, o.SubjectFolded, o.At})
+	for _, o := range all {
+		if o.Kind == correction {
+			says = append(says, saying{"corrections", o.Kind, o.Statement, o.ID, o.At})
+		}
 	}
 	for _, group := range selfGroups {
 		for _, l := range plan {
@@ -157,7 +159,7 @@ func selfOf(all []object, plan []saying) selfPage {
 		}
 		for _, o := range all {
 			if group.kind != "" && o.Kind == group.kind && g.against(o.Heap, o.Kind, o.SubjectFolded, o.Statement, o.At) == "" {
-				says = append(says, saying{group.name, o.Kind, o.Statement, o.ID, o.SubjectFolded, o.At})
+				says = append(says, saying{group.name, o.Kind, o.Statement, o.ID, o.At})
 			}
 		}
 	}
