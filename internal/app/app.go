@@ -114,7 +114,9 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	memories := memory.New(d, engine, c.PublicURL.String)
 	memories.Chronicle.Completions, memories.Chronicle.ProjectHeap = tasks.Completions, tasks.ProjectHeap
 	changes := change.NewService(d, slices.Concat(tasks.Kinds(), memories.Kinds(), a.Accounts.Kinds())...)
-	finder := search.NewService(engine, slices.Concat(tasks.Sources(), memories.Sources())...)
+	sources := slices.Concat(tasks.Sources(), memories.Sources())
+	finder := search.NewService(engine, sources...)
+	memories.Features = features(engine, sources, tasks)
 	a.Jobs = job.New(d, o.Log)
 	a.Jobs.Handle(meaning.NewMaker(d, model, finder.Texts()).Jobs()...)
 	a.Recorder = audit.NewRecorder(d, o.Log, c.UsageLogs, a.registry)

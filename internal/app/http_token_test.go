@@ -120,6 +120,8 @@ var reaches = []reach{
 	{"undo_change", `{"request":"{x}"}`, "{request}", "{absent}"},
 	{"undo_change", `{"run":"{x}"}`, "{run}", "{absent}"},
 	{"respond_invite", `{"invite_id":"{x}","accept":true}`, "{invite}", "{absent}"},
+	{"get_context", `{"query":"y","heap":"{x}"}`, "Personal", "Nowhere"},
+	{"trace_lineage", `{"idea":"y","heap":"{x}"}`, "Personal", "Nowhere"},
 }
 
 // inviteSomebody gives the id of an invite that is somebody else's.

@@ -29,6 +29,7 @@ type Service struct {
 	public func() string // the server's address, for links
 
 	Chronicle *chronicle.Service // what happened when, and the owner's record
+	Features  Features           // what packs need of others
 }
 
 // New makes the service.
@@ -40,7 +41,7 @@ func New(d *db.DB, e *search.Engine, public func() string) *Service {
 
 // Ops are the operations of this package.
 func (s *Service) Ops() []*op.Op {
-	return slices.Concat(s.contextOps(), s.Chronicle.Ops(), s.proposalOps(), s.selfOps())
+	return slices.Concat(s.contextOps(), s.Chronicle.Ops(), s.proposalOps(), s.selfOps(), s.packOps(), s.lineageOps())
 }
 
 // Kinds are the kinds of thing whose changes can be undone here.
