@@ -127,7 +127,7 @@ func (r *finding) sessions(ctx context.Context) error {
 			for _, t := range s.turns {
 				b.WriteString(t.text + "\n")
 			}
-			items = append(items, item{search.Doc{Heap: "all", Thing: fmt.Sprintf("%d/D%d", c, s.number), Kind: "item", Title: s.date, Body: b.String()}, meaning.Text{Title: s.date, Body: b.String()}})
+			items = append(items, item{search.Doc{Embed: true, Heap: "all", Thing: fmt.Sprintf("%d/D%d", c, s.number), Kind: "item", Title: s.date, Body: b.String()}, meaning.Text{Title: s.date, Body: b.String()}})
 		}
 	}
 	st, err := r.index(ctx, "sessions", items)
@@ -186,7 +186,7 @@ func (r *finding) turns(ctx context.Context) error {
 				if i+1 < len(s.turns) {
 					after = s.turns[i+1].text
 				}
-				items = append(items, item{search.Doc{Heap: fmt.Sprint(c), Thing: fmt.Sprintf("%d/%s", c, t.id), Kind: "item", Title: s.date, Body: t.text, Around: before + "\n" + after},
+				items = append(items, item{search.Doc{Embed: true, Heap: fmt.Sprint(c), Thing: fmt.Sprintf("%d/%s", c, t.id), Kind: "item", Title: s.date, Body: t.text, Around: before + "\n" + after},
 					meaning.Text{Body: t.text, Before: before, After: after}})
 			}
 		}
@@ -247,7 +247,7 @@ func (r *finding) cranfield(ctx context.Context) error {
 		_, body, _ := strings.Cut(rest, "\n.W\n")
 		title, body = strings.Join(strings.Fields(title), " "), strings.Join(strings.Fields(body), " ")
 		body = strings.TrimSpace(strings.TrimPrefix(body, title))
-		items = append(items, item{search.Doc{Heap: "cran", Thing: strings.TrimSpace(id), Kind: "item", Title: title, Body: body}, meaning.Text{Title: title, Body: body}})
+		items = append(items, item{search.Doc{Embed: true, Heap: "cran", Thing: strings.TrimSpace(id), Kind: "item", Title: title, Body: body}, meaning.Text{Title: title, Body: body}})
 	}
 	wanted := map[int]map[string]bool{}
 	for line := range strings.Lines(judged) {
@@ -319,7 +319,7 @@ func (r *finding) speed(ctx context.Context) error {
 		var items []item
 		for i := range n {
 			text := words(40)
-			items = append(items, item{search.Doc{Heap: "h", Thing: fmt.Sprintf("%06d", i), Kind: "item", Body: text}, meaning.Text{Body: text[:20]}})
+			items = append(items, item{search.Doc{Embed: true, Heap: "h", Thing: fmt.Sprintf("%06d", i), Kind: "item", Body: text}, meaning.Text{Body: text[:20]}})
 		}
 		st, err := own.index(ctx, fmt.Sprint("speed", n), items)
 		if err != nil {

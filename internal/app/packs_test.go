@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -120,5 +121,39 @@ func TestLineageOfAnIdea(t *testing.T) {
 			t.Errorf("gaps %+v", l.Gaps)
 		}
 		apptest.Decode(t, a.Call(t, me, "trace_lineage", `{"idea":"zeppelins"}`), &l)
+	})
+}
+
+// What is meant is found without a word in common, once the background has made its vector; and what is private only by its
+// owner.
+func TestMeaningIsFoundWithoutItsWords(t *testing.T) {
+	apptest.Each(t, nil, func(t *testing.T, a *apptest.App) {
+		me, agent := a.Person(t), a.As(t, a.Token(t, ""))
+		a.Call(t, me, "capture_context", `{"objects":[{"kind":"preference","statement":"I drink tea every morning."},{"kind":"belief","statement":"The company should move to Lisbon."},
+			{"kind":"preference","statement":"Black coffee keeps me awake.","private":true}]}`)
+		a.Call(t, me, "upsert_daily_note", `{"external_ref":"n","date":"2026-08-10","title":"Garden","body":"Planted tomatoes and beans."}`)
+		found := func(ctx context.Context, query string) (titles string) {
+			var out struct{ Results []struct{ Title string } }
+			apptest.Decode(t, a.Call(t, ctx, "search", `{"query":"`+query+`","limit":2}`), &out)
+			for _, r := range out.Results {
+				titles += r.Title + "; "
+			}
+			return titles
+		}
+		if got := found(agent, "hot beverage at breakfast"); got != "" {
+			t.Errorf("before any vector was made: %s", got)
+		}
+		if err := a.Jobs.Due(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := found(agent, "hot beverage at breakfast"); !strings.Contains(got, "tea") || strings.Contains(got, "coffee") {
+			t.Errorf("by an agent: %s", got)
+		}
+		if got := found(me, "hot beverage at breakfast"); !strings.Contains(got, "tea") || !strings.Contains(got, "coffee") {
+			t.Errorf("by the owner: %s", got)
+		}
+		if got := found(agent, "growing vegetables"); !strings.Contains(got, "Garden") {
+			t.Errorf("a note: %s", got)
+		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"cairn/internal/change"
 	"cairn/internal/db"
 	"cairn/internal/fault"
+	"cairn/internal/meaning"
 	"cairn/internal/op"
 	"cairn/internal/search"
 	"cairn/internal/who"
@@ -121,7 +122,7 @@ func (s *Service) Kinds() (kinds []change.Kind) {
 // Sources are the kinds that search and fetch show. What is private is found under kinds that only persons may search.
 func (s *Service) Sources() (sources []search.Source) {
 	for _, sp := range specs {
-		src := search.Source{Kind: sp.kind, Area: area, Cards: s.cards(sp), Page: s.page(sp)}
+		src := search.Source{Kind: sp.kind, Area: area, Cards: s.cards(sp), Page: s.page(sp), Text: s.text(sp)}
 		sources = append(sources, src)
 		if sp.private {
 			src.Kind, src.PersonOnly = privately+sp.kind, true
@@ -171,6 +172,21 @@ func (s *Service) page(sp spec) func(ctx context.Context, id string) (search.Pag
 			p.Text = t.about().line
 		}
 		return p, true, s.describe(ctx, t, p.Metadata)
+	}
+}
+
+// text gives what of a thing is embedded: who may see it is asked where it is found.
+func (s *Service) text(sp spec) meaning.TextOf {
+	return func(ctx context.Context, id string) (meaning.Text, bool, error) {
+		t := sp.blank()
+		err := read(s.one(ctx), t, `id = $1 AND trashed_at IS NULL`, id)
+		if db.IsNone(err) {
+			return meaning.Text{}, false, nil
+		}
+		if err != nil {
+			return meaning.Text{}, false, err
+		}
+		return meaning.Text{Title: t.about().line, Body: t.about().body}, true, nil
 	}
 }
 

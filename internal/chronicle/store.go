@@ -263,7 +263,11 @@ func store(tx *db.Tx, old, t thing) error {
 }
 
 func docOf(t thing) search.Doc {
-	return search.Doc{Heap: t.base().Heap, Thing: t.base().ID, Kind: kindOf(t), Title: t.about().line, Body: t.about().body}
+	d := search.Doc{Heap: t.base().Heap, Thing: t.base().ID, Kind: kindOf(t), Title: t.about().line, Body: t.about().body, Embed: true}
+	if n, ok := t.(*note); ok {
+		d.Day = n.Date
+	}
+	return d
 }
 
 // put brings what search reads of a thing up to date. old is nil for a new one.

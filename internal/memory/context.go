@@ -7,6 +7,7 @@ import (
 
 	"cairn/internal/change"
 	"cairn/internal/db"
+	"cairn/internal/meaning"
 	"cairn/internal/op"
 	"cairn/internal/search"
 	"cairn/internal/who"
@@ -65,10 +66,19 @@ func (s *Service) contextKinds() []change.Kind {
 func (s *Service) contextSources() []search.Source {
 	none := func(context.Context, string) (search.Page, bool, error) { return search.Page{}, false, nil }
 	return []search.Source{
-		{Kind: kindContext, Area: area, Cards: s.contextCards, Page: s.contextPage},
-		{Kind: kindPast, Area: area, Cards: s.contextCards, Page: none},
-		{Kind: kindOwners, Area: area, PersonOnly: true, Cards: s.contextCards, Page: none},
+		{Kind: kindContext, Area: area, Cards: s.contextCards, Page: s.contextPage, Text: s.contextText},
+		{Kind: kindPast, Area: area, Cards: s.contextCards, Page: none, Text: s.contextText},
+		{Kind: kindOwners, Area: area, PersonOnly: true, Cards: s.contextCards, Page: none, Text: s.contextText},
 	}
+}
+
+// contextText gives what of an object is embedded.
+func (s *Service) contextText(ctx context.Context, id string) (t meaning.Text, ok bool, err error) {
+	err = s.db.One(ctx, `SELECT subject, statement FROM context WHERE id = $1`, []any{id}, &t.Title, &t.Body)
+	if db.IsNone(err) {
+		return t, false, nil
+	}
+	return t, err == nil, err
 }
 
 // object is a context object as stored.
@@ -133,7 +143,7 @@ func (o *object) doc() search.Doc {
 	case o.Status != current:
 		kind = kindPast
 	}
-	return search.Doc{Heap: o.Heap, Thing: o.ID, Kind: kind, Title: o.Subject, Body: o.Statement}
+	return search.Doc{Heap: o.Heap, Thing: o.ID, Kind: kind, Title: o.Subject, Body: o.Statement, Embed: true}
 }
 
 // visible tells whether the caller may see an object at all: no agent sees a private one.

@@ -18,12 +18,13 @@ type Doc struct {
 	Title, Body, Day  string
 	Around            string // what stands before and after the thing: it's found by that too, less well
 	Fresh             bool   // the thing is new: nothing of it is indexed yet
+	Embed             bool   // vectors are made of it too, in the background, of what its source's Text gives
 }
 
 // Analyzed is a Doc cut into passages of tokens, ready to be put.
 type Analyzed struct {
 	heap, thing, kind string
-	fresh             bool
+	fresh, embed      bool
 	passages          []string
 }
 
@@ -33,7 +34,7 @@ const separatorToken = "|"
 
 // Analyze does the expensive part of putting a thing, 0.03 to 0.3 seconds a megabyte: call it before the write.
 func Analyze(d Doc) Analyzed {
-	a := Analyzed{heap: d.Heap, thing: d.Thing, kind: d.Kind, fresh: d.Fresh}
+	a := Analyzed{heap: d.Heap, thing: d.Thing, kind: d.Kind, fresh: d.Fresh, embed: d.Embed}
 	var b strings.Builder
 	found := false
 	add := func(t string) {
@@ -212,7 +213,7 @@ func (a Analyzed) Put(tx *db.Tx) {
 }
 
 func (a Analyzed) write(tx *db.Tx, seq int64) error {
-	if len(a.passages) > 0 {
+	if a.embed && len(a.passages) > 0 {
 		if err := meaning.AddJob(tx, a.heap, a.thing); err != nil {
 			return err
 		}
