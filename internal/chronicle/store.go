@@ -180,7 +180,7 @@ func sees(c *who.Caller, t thing) bool {
 
 // fields gives the recorded fields of a thing, as they are now.
 func fields(t thing) change.Fields {
-	f := change.Fields{change.State: stateOf(t.base().TrashedAt)}
+	f := change.Fields{change.State: change.StateOf(t.base().TrashedAt)}
 	for _, c := range t.cols() {
 		if !c.still {
 			b, _ := rawjson.Marshal(c.v) // texts, numbers and lists of them always marshal
@@ -219,12 +219,12 @@ func insert(ctx context.Context, tx *db.Tx, t thing) error {
 
 // spoken names a thing in a summary.
 func spoken(t thing) string {
-	return strings.ReplaceAll(t.about().kind, "_", " ") + " " + brief(t.about().line)
+	return strings.ReplaceAll(t.about().kind, "_", " ") + " " + change.Brief(t.about().line)
 }
 
 // save stores a change of a thing and records it; the names of the fields changed come back, none where nothing differs.
 func save(ctx context.Context, tx *db.Tx, old, t thing) ([]string, error) {
-	before, after := diff(fields(old), fields(t))
+	before, after := change.Diff(fields(old), fields(t))
 	if len(after) == 0 {
 		return nil, nil
 	}
@@ -408,7 +408,7 @@ func getter(blank func() thing) func(tx *db.Tx, id string) (string, map[string]j
 				return "", nil, err
 			}
 		}
-		f, err := raw(fields(t))
+		f, err := change.Raw(fields(t))
 		return t.base().Heap, f, err
 	}
 }
@@ -426,7 +426,7 @@ func (s *Service) setter(blank func() thing) func(ctx context.Context, tx *db.Tx
 			}
 		}
 		old := t.copy()
-		state := stateOf(t.base().TrashedAt)
+		state := change.StateOf(t.base().TrashedAt)
 		targets := map[string]any{change.State: &state}
 		for _, c := range t.cols() {
 			if !c.still {

@@ -130,7 +130,7 @@ type standing struct {
 
 // fields gives the recorded fields.
 func (o *object) fields() change.Fields {
-	return change.Fields{change.State: stateOf(o.TrashedAt), "kind": o.Kind, "subject": o.Subject, "statement": o.Statement, "private": o.Private == 1,
+	return change.Fields{change.State: change.StateOf(o.TrashedAt), "kind": o.Kind, "subject": o.Subject, "statement": o.Statement, "private": o.Private == 1,
 		"standing": standing{o.Status, o.Successor, o.Reason}, "supersedes": o.Supersedes, "source": o.Source}
 }
 
@@ -159,7 +159,7 @@ func (o *object) public(c *who.Caller) bool {
 
 // title gives an object in one line.
 func (o *object) title() string {
-	t := strings.Trim(brief(o.Statement), `"`)
+	t := strings.Trim(change.Brief(o.Statement), `"`)
 	if o.Status != current {
 		t += " (" + o.Status + ")"
 	}

@@ -108,7 +108,7 @@ func said(o *object) string {
 	if o.Private == 1 {
 		return "a private " + strings.ReplaceAll(o.Kind, "_", " ")
 	}
-	return strings.ReplaceAll(o.Kind, "_", " ") + " " + brief(o.Statement)
+	return strings.ReplaceAll(o.Kind, "_", " ") + " " + change.Brief(o.Statement)
 }
 
 // storeContext writes every column of an object that can change and brings search and the Self page up to date.
@@ -132,7 +132,7 @@ func storeContext(tx *db.Tx, old, o *object) error {
 
 // saveContext stores and records a change of an object; it tells whether anything differed.
 func saveContext(ctx context.Context, tx *db.Tx, old, o *object, summary string) (bool, error) {
-	before, after := diff(old.fields(), o.fields())
+	before, after := change.Diff(old.fields(), o.fields())
 	if len(after) == 0 {
 		return false, nil
 	}
@@ -148,7 +148,7 @@ func getContext(tx *db.Tx, id string) (string, map[string]json.RawMessage, error
 	if err := lockedContext(tx, id, o); err != nil {
 		return "", nil, err
 	}
-	now, err := raw(o.fields())
+	now, err := change.Raw(o.fields())
 	return o.Heap, now, err
 }
 
@@ -160,7 +160,7 @@ func (s *Service) setContext(_ context.Context, tx *db.Tx, id string, set map[st
 		return err
 	}
 	o := *old
-	state, private, stand := stateOf(o.TrashedAt), o.Private == 1, standing{o.Status, o.Successor, o.Reason}
+	state, private, stand := change.StateOf(o.TrashedAt), o.Private == 1, standing{o.Status, o.Successor, o.Reason}
 	targets := map[string]any{change.State: &state, "kind": &o.Kind, "subject": &o.Subject, "statement": &o.Statement, "private": &private, "standing": &stand,
 		"supersedes": &o.Supersedes, "source": &o.Source}
 	for f, v := range set {

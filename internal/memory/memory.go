@@ -5,14 +5,12 @@ package memory
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"cairn/internal/change"
 	"cairn/internal/chronicle"
 	"cairn/internal/db"
 	"cairn/internal/op"
-	"cairn/internal/rawjson"
 	"cairn/internal/search"
 )
 
@@ -87,14 +85,6 @@ func flag(b bool) int64 {
 	return 0
 }
 
-// stateOf says whether a thing is there or in the trash.
-func stateOf(trashed *int64) string {
-	if trashed != nil {
-		return change.Trashed
-	}
-	return change.Live
-}
-
 // since gives when something came to be so: the old moment if it was so before, now if it wasn't, nil where it isn't.
 func since(is bool, was *int64, now int64) *int64 {
 	switch {
@@ -104,38 +94,4 @@ func since(is bool, was *int64, now int64) *int64 {
 		return &now
 	}
 	return was
-}
-
-// diff gives the recorded fields in which two states of a thing differ.
-func diff(old, now change.Fields) (before, after change.Fields) {
-	before, after = change.Fields{}, change.Fields{}
-	for k, v := range now {
-		a, _ := json.Marshal(old[k])
-		b, _ := json.Marshal(v)
-		if string(a) != string(b) {
-			before[k], after[k] = old[k], v
-		}
-	}
-	return before, after
-}
-
-// raw gives recorded fields as undo reads them.
-func raw(f change.Fields) (map[string]json.RawMessage, error) {
-	m := make(map[string]json.RawMessage, len(f))
-	for k, v := range f {
-		b, err := rawjson.Marshal(v)
-		if err != nil {
-			return nil, err
-		}
-		m[k] = b
-	}
-	return m, nil
-}
-
-// brief shortens a text for a summary.
-func brief(name string) string {
-	if r := []rune(name); len(r) > 80 {
-		name = string(r[:80]) + "…"
-	}
-	return `"` + name + `"`
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"cairn/internal/change"
 	"cairn/internal/db"
 	"cairn/internal/fault"
 	"cairn/internal/op"
@@ -193,7 +194,7 @@ func (g *gathering) line(f Found) line {
 	}
 	l := line{text: text, cite: f.Kind, item: Item{ID: f.ID, Kind: f.Kind, Title: one(f.Title), Heap: f.Heap}}
 	if f.Title == "" {
-		l.item.Title = brief(text)
+		l.item.Title = change.Brief(text)
 	}
 	if f.At != 0 {
 		l.cite += " " + g.c.Day(f.At)
@@ -265,7 +266,7 @@ func (g *gathering) self() ([]line, error) {
 		if len(l.Cites) > 0 {
 			id = l.Cites[0]
 		}
-		lines = append(lines, line{text, cite, Item{ID: id, Kind: l.Group, Title: brief(text), Heap: heap}})
+		lines = append(lines, line{text, cite, Item{ID: id, Kind: l.Group, Title: change.Brief(text), Heap: heap}})
 	}
 	return lines, err
 }

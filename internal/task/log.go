@@ -81,7 +81,7 @@ func (s *Service) logSession(ctx context.Context, in sessionIn) (sessionOut, err
 			return err
 		}
 		change.Record(ctx, tx, change.Entry{Heap: p.Heap, Kind: kindLog, Thing: out.ID, Effect: change.Create,
-			After: change.Fields{change.State: change.Live, "project_id": p.ID, "content": content}, Summary: "Logged a session in " + brief(p.Name)})
+			After: change.Fields{change.State: change.Live, "project_id": p.ID, "content": content}, Summary: "Logged a session in " + change.Brief(p.Name)})
 		if err := out.finishTasks(ctx, tx, p, in.Completed); err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func getLogFields(tx *db.Tx, id string) (string, map[string]json.RawMessage, err
 	if err := tx.One(`SELECT heap, project, content, trashed_at FROM project_log WHERE id = $1`+tx.ForUpdate(), []any{id}, &heap, &project, &content, &trashed); err != nil {
 		return "", nil, err
 	}
-	now, err := raw(change.Fields{change.State: stateOf(trashed), "project_id": project, "content": content})
+	now, err := change.Raw(change.Fields{change.State: stateOf(trashed), "project_id": project, "content": content})
 	return heap, now, err
 }
 

@@ -163,7 +163,7 @@ func (s *Service) createProject(ctx context.Context, in projectIn) (projectOut, 
 			out = p.out("existing")
 			return err
 		}
-		change.Record(ctx, tx, change.Entry{Heap: p.Heap, Kind: kindProject, Thing: p.ID, Effect: change.Create, After: p.fields(), Summary: "Created project " + brief(p.Name)})
+		change.Record(ctx, tx, change.Entry{Heap: p.Heap, Kind: kindProject, Thing: p.ID, Effect: change.Create, After: p.fields(), Summary: "Created project " + change.Brief(p.Name)})
 		d := p.doc()
 		d.Fresh = true
 		search.Analyze(d).Put(tx)
@@ -228,7 +228,7 @@ func saveProject(ctx context.Context, tx *db.Tx, old, p *project, summary string
 	if err := storeProject(tx, old, p); err != nil {
 		return nil, err
 	}
-	change.Record(ctx, tx, change.Entry{Heap: p.Heap, Kind: kindProject, Thing: p.ID, Effect: change.Update, Before: before, After: after, Summary: summary + " " + brief(p.Name)})
+	change.Record(ctx, tx, change.Entry{Heap: p.Heap, Kind: kindProject, Thing: p.ID, Effect: change.Update, Before: before, After: after, Summary: summary + " " + change.Brief(p.Name)})
 	return slices.Sorted(maps.Keys(after)), nil
 }
 
@@ -258,7 +258,7 @@ func getProjectFields(tx *db.Tx, id string) (string, map[string]json.RawMessage,
 	if err := tx.One(`SELECT `+projectColumns+` FROM project p WHERE p.id = $1`+tx.ForUpdate(), []any{id}, p.dest()...); err != nil {
 		return "", nil, err
 	}
-	now, err := raw(p.fields())
+	now, err := change.Raw(p.fields())
 	return p.Heap, now, err
 }
 

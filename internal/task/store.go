@@ -11,7 +11,6 @@ import (
 	"cairn/internal/change"
 	"cairn/internal/db"
 	"cairn/internal/fault"
-	"cairn/internal/rawjson"
 	"cairn/internal/search"
 	"cairn/internal/who"
 )
@@ -88,7 +87,7 @@ func insert(ctx context.Context, tx *db.Tx, r *row) error {
 		return err
 	}
 	r.CreatedAt, r.UpdatedAt = tx.Now, tx.Now
-	change.Record(ctx, tx, change.Entry{Heap: r.Heap, Kind: kindTask, Thing: r.ID, Effect: change.Create, After: r.fields(), Summary: "Created task " + brief(r.Name)})
+	change.Record(ctx, tx, change.Entry{Heap: r.Heap, Kind: kindTask, Thing: r.ID, Effect: change.Create, After: r.fields(), Summary: "Created task " + change.Brief(r.Name)})
 	d := r.doc()
 	d.Fresh = true
 	search.Analyze(d).Put(tx)
@@ -133,16 +132,8 @@ func save(ctx context.Context, tx *db.Tx, old, r *row, effect, summary string) (
 	if err := store(tx, old, r); err != nil {
 		return nil, err
 	}
-	change.Record(ctx, tx, change.Entry{Heap: r.Heap, Kind: kindTask, Thing: r.ID, Effect: effect, Before: before, After: after, Summary: summary + " " + brief(r.Name)})
+	change.Record(ctx, tx, change.Entry{Heap: r.Heap, Kind: kindTask, Thing: r.ID, Effect: effect, Before: before, After: after, Summary: summary + " " + change.Brief(r.Name)})
 	return slices.Sorted(maps.Keys(after)), nil
-}
-
-// brief shortens a name for a summary.
-func brief(name string) string {
-	if r := []rune(name); len(r) > 80 {
-		name = string(r[:80]) + "…"
-	}
-	return `"` + name + `"`
 }
 
 func getTaskFields(tx *db.Tx, id string) (string, map[string]json.RawMessage, error) {
@@ -150,20 +141,8 @@ func getTaskFields(tx *db.Tx, id string) (string, map[string]json.RawMessage, er
 	if err := tx.One(`SELECT `+columns+` FROM task t WHERE t.id = $1`+tx.ForUpdate(), []any{id}, t.dest()...); err != nil {
 		return "", nil, err
 	}
-	now, err := raw(t.fields())
+	now, err := change.Raw(t.fields())
 	return t.Heap, now, err
-}
-
-func raw(f change.Fields) (map[string]json.RawMessage, error) {
-	m := make(map[string]json.RawMessage, len(f))
-	for k, v := range f {
-		b, err := rawjson.Marshal(v)
-		if err != nil {
-			return nil, err
-		}
-		m[k] = b
-	}
-	return m, nil
 }
 
 // setTaskFields writes recorded fields back.
