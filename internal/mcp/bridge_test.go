@@ -237,6 +237,10 @@ func (p *pipe) next(t *testing.T) string {
 	case l := <-p.lines:
 		return l
 	case err := <-p.ended:
+		p.ended <- err
+		if l, ok := <-p.lines; ok { // written before the end, and read after it
+			return l
+		}
 		t.Fatal("ended: ", err)
 	case <-time.After(10 * time.Second):
 		t.Fatal("nothing came")
