@@ -118,8 +118,10 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	finder := search.NewService(engine, sources...)
 	memories.Features = features(engine, sources, tasks)
 	a.Jobs = job.New(d, o.Log)
-	a.Jobs.Handle(meaning.NewMaker(d, model, finder.Texts()).Jobs()...)
 	a.Recorder = audit.NewRecorder(d, o.Log, c.UsageLogs, a.registry)
+	maker := meaning.NewMaker(d, model, finder.Texts())
+	maker.Calls = func() uint64 { n, _, _ := a.Recorder.Totals(); return n }
+	a.Jobs.Handle(maker.Jobs()...)
 	refused := func(key, address, userAgent string) {
 		a.Recorder.Event(audit.Event{Event: audit.RateLimitExceeded, Actor: key, Address: address, UserAgent: userAgent})
 	}
@@ -327,7 +329,7 @@ func (a *App) tidy(ctx context.Context, done chan<- struct{}) {
 	defer t.Stop()
 	for {
 		for what, f := range map[string]func(context.Context, *db.DB) error{"usage": audit.Purge, "rate windows": audit.PurgeWindows,
-			"sign-in": signin.Purge, "requests to be let in": a.OAuth.Purge, "jobs": job.Purge, "what is to be embedded": meaning.Remake} {
+			"sign-in": signin.Purge, "requests to be let in": a.OAuth.Purge, "jobs": job.Purge} {
 			if err := f(ctx, a.DB); err != nil && ctx.Err() == nil {
 				a.log.Error("old rows could not be deleted", "what", what, "cause", err.Error())
 			}

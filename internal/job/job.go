@@ -42,6 +42,10 @@ type Kind struct {
 	Tries int           // attempts before it has failed; 0 = 8
 	Hold  time.Duration // how long one process may be silent before another takes the job over; 0 = a minute
 	Every time.Duration // > 0: it comes back so long after it ended
+	// Look tells whether there is something to do now, for a periodic kind whose work can be seen in the data: its job runs at
+	// once then, unless the last run failed and waits. It's asked again and again while the queue has nothing else, so it must be
+	// cheap. soon: don't wait for a better moment. nil = time alone decides.
+	Look func(ctx context.Context, soon bool) (bool, error)
 	// Do does the work. Its ctx ends when the process stops, the job is cancelled, or another process has taken it over.
 	// progress tells how far it is; it may be called often.
 	Do func(ctx context.Context, args json.RawMessage, progress func(done, total int)) error
@@ -132,7 +136,13 @@ func (q *Queue) Run(ctx context.Context, workers int) {
 		j, err := q.claim(ctx)
 		if j == nil {
 			<-slots
-			q.sleep(ctx, err)
+			found := false
+			if err == nil {
+				found, err = q.look(ctx, false)
+			}
+			if !found {
+				q.sleep(ctx, err)
+			}
 			continue
 		}
 		all.Go(func() {
@@ -147,8 +157,14 @@ func (q *Queue) Run(ctx context.Context, workers int) {
 func (q *Queue) Due(ctx context.Context) error {
 	for ctx.Err() == nil {
 		j, err := q.claim(ctx)
-		if err != nil || j == nil {
+		if err != nil {
 			return err
+		}
+		if j == nil {
+			if found, err := q.look(ctx, true); err != nil || !found {
+				return err
+			}
+			continue
 		}
 		q.work(ctx, j)
 	}
@@ -161,13 +177,56 @@ func (q *Queue) begin(ctx context.Context) {
 			continue
 		}
 		err := q.db.Write(ctx, func(tx *db.Tx) error {
-			_, err := Add(ctx, tx, name, struct{}{}, Options{Once: "every " + name})
+			_, err := Add(ctx, tx, name, struct{}{}, Options{Once: everyOf(name)})
 			return err
 		})
 		if err != nil && ctx.Err() == nil {
 			q.log.Error("a periodic job could not be added", "kind", name, "cause", err.Error())
 		}
 	}
+}
+
+func everyOf(kind string) string { return "every " + kind }
+
+// look asks the kinds that look for work themselves, and makes the jobs due of those that found some. It tells whether there
+// is such a job. One that runs, here or elsewhere, or that failed and waits, stays as it is.
+func (q *Queue) look(ctx context.Context, soon bool) (found bool, err error) {
+	for name, k := range q.kinds {
+		if k.Look == nil {
+			continue
+		}
+		var one int
+		err := q.db.One(ctx, `SELECT 1 FROM job WHERE once = $1 AND (state <> 'ready' OR attempt > 0)`, []any{everyOf(name)}, &one)
+		if err == nil {
+			continue
+		}
+		if !db.IsNone(err) {
+			return found, err
+		}
+		some, err := k.Look(ctx, soon)
+		if err != nil {
+			return found, fmt.Errorf("looking for jobs of the kind %s: %w", name, err)
+		}
+		if !some {
+			continue
+		}
+		if err := Soon(ctx, q.db, name); err != nil {
+			return found, err
+		}
+		found = true
+	}
+	return found, nil
+}
+
+// Soon makes the job of a periodic kind due, unless it runs, or its last run failed and it waits.
+func Soon(ctx context.Context, d *db.DB, kind string) error {
+	return d.Write(ctx, func(tx *db.Tx) error {
+		if _, err := Add(ctx, tx, kind, struct{}{}, Options{Once: everyOf(kind)}); err != nil {
+			return err
+		}
+		_, err := tx.Exec(`UPDATE job SET run_at = $2 WHERE once = $1 AND state = 'ready' AND attempt = 0 AND run_at > $2`, everyOf(kind), tx.Wall)
+		return err
+	})
 }
 
 // sleep waits until something may be due.

@@ -256,3 +256,40 @@ func TestStoppingProcessGivesItsJobBack(t *testing.T) {
 		expect(t, a, "hourly", job.Ready)
 	})
 }
+
+func TestKindThatLooksForWorkItselfRunsWhenThereIsSome(t *testing.T) {
+	apptest.Each(t, nil, func(t *testing.T, a *apptest.App) {
+		waiting, runs := 0, 0
+		fail := errors.New("not now")
+		var failing error
+		q := queue(a, job.Kind{Name: "sweep", Every: time.Hour, Look: func(context.Context, bool) (bool, error) { return waiting > 0, nil },
+			Do: func(context.Context, json.RawMessage, func(int, int)) error {
+				runs++
+				if failing == nil {
+					waiting = 0
+				}
+				return failing
+			}})
+		due := func(want int) {
+			t.Helper()
+			if err := q.Due(context.Background()); err != nil || runs != want {
+				t.Errorf("%d runs, want %d, %v", runs, want, err)
+			}
+		}
+		due(0)
+		waiting = 3
+		due(1)
+		due(1)
+		waiting = 1
+		due(2)
+		a.Clock.Move(61 * time.Minute)
+		due(3) // its time has come
+		waiting, failing = 1, fail
+		due(4)
+		due(4) // it failed and waits, though there is work
+		failing = nil
+		a.Clock.Move(2 * time.Second)
+		due(5)
+		expect(t, a, "sweep", job.Ready)
+	})
+}
