@@ -12,6 +12,12 @@ import (
 
 // features hands to the memory's packs what other features know.
 func features(engine *search.Engine, sources []search.Source, tasks *task.Service) memory.Features {
+	granted := func(ctx context.Context, heaps []string) []string {
+		if who.From(ctx).MayArea("tasks") {
+			return heaps
+		}
+		return nil
+	}
 	entries := func(list []task.Entry, err error) ([]memory.Found, error) {
 		found := make([]memory.Found, len(list))
 		for i, e := range list {
@@ -24,13 +30,13 @@ func features(engine *search.Engine, sources []search.Source, tasks *task.Servic
 			return passages(ctx, engine, sources, heaps, query, limit)
 		},
 		Today: func(ctx context.Context, heaps []string, day string) ([]memory.Found, error) {
-			return entries(tasks.Today(ctx, heaps, day))
+			return entries(tasks.Today(ctx, granted(ctx, heaps), day))
 		},
 		Week: func(ctx context.Context, heaps []string, day string) ([]memory.Found, error) {
-			return entries(tasks.Week(ctx, heaps, day))
+			return entries(tasks.Week(ctx, granted(ctx, heaps), day))
 		},
 		Projects: func(ctx context.Context, heaps []string) ([]memory.Found, error) {
-			return entries(tasks.Projects(ctx, heaps))
+			return entries(tasks.Projects(ctx, granted(ctx, heaps)))
 		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"cairn/internal/db"
 	"cairn/internal/fault"
@@ -54,7 +55,7 @@ func (s *Service) addEpisode(ctx context.Context, in episodeIn) (episodeOut, err
 	if slices.Contains(takenKinds, kind) {
 		return out, fault.Bad("kind", "is %q: completions, decisions, notes, the journal, evidence and meetings are on the timeline already; leave it out, or give a word of your own", in.Kind)
 	}
-	if err := checkNames(in.People); err != nil {
+	if err := checkNames("people", in.People); err != nil {
 		return out, err
 	}
 	e, result, err := reffed(ctx, s, in.Heap, in.ExternalRef, newEpisode, func(c *who.Caller, tx *db.Tx, e *episode) (err error) {
@@ -175,7 +176,7 @@ type meetingOut struct {
 }
 
 func (s *Service) meeting(ctx context.Context, in meetingIn) (meetingOut, error) {
-	if err := checkNames(in.People); err != nil {
+	if err := checkNames("people", in.People); err != nil {
 		return meetingOut{}, err
 	}
 	people := People{Unknown: []string{}}
@@ -240,14 +241,17 @@ func (s *Service) shown(ctx context.Context, e *episode) (Episode, error) {
 }
 
 // checkNames checks the names of people, which no schema does.
-func checkNames(names []string) error {
-	for _, n := range names {
+func checkNames(field string, names []string) error {
+	for i, n := range names {
 		if strings.TrimSpace(n) == "" {
-			return fault.Bad("people", "has an empty name")
+			return fault.Bad(field, "has an empty name (the %d. of %d)", i+1, len(names))
 		}
-		if len([]rune(n)) > 300 {
-			return fault.Bad("people", "has a name of more than 300 characters")
+		if chars := utf8.RuneCountInString(n); chars > maxName {
+			return fault.Bad(field, "has a name of %d characters, at most %d are allowed (the %d. of %d)", chars, maxName, i+1, len(names))
 		}
 	}
 	return nil
 }
+
+// maxName is how many characters a name may have.
+const maxName = 300

@@ -108,8 +108,8 @@ type personOut struct {
 func (s *Service) person(ctx context.Context, in personIn) (personOut, error) {
 	c := who.From(ctx)
 	if in.Aliases != nil {
-		if err := checkNames(*in.Aliases); err != nil {
-			return personOut{}, fault.Bad("aliases", "holds an empty name or one of more than 300 characters")
+		if err := checkNames("aliases", *in.Aliases); err != nil {
+			return personOut{}, err
 		}
 	}
 	id := in.ID
@@ -238,6 +238,15 @@ func (s *Service) findPerson(ctx context.Context, name, heap string) (*person, e
 		candidates[i] = map[string]string{"id": p.ID, "slug": p.Slug, "name": p.Name, "heap": h.Name}
 	}
 	return nil, fault.New(fault.Conflict, "%d people are called %q: give the id or slug of one, or the heap", len(found), name).With("candidates", candidates)
+}
+
+// Names gives the name and aliases of a person that the caller knows of, by id, slug, name or alias.
+func (s *Service) Names(ctx context.Context, who, heap string) ([]string, error) {
+	p, err := s.findPerson(ctx, who, heap)
+	if err != nil {
+		return nil, err
+	}
+	return append([]string{p.Name}, p.Aliases...), nil
 }
 
 type listIn struct {

@@ -21,6 +21,9 @@ const (
 	kindCompleted = "task_completed" // on the timeline alone
 )
 
+// DecisionKind is the kind of decisions, for those who ask whether one still stands.
+const DecisionKind = kindDecision
+
 // note is a daily note: what an agent wrote about a day.
 type note struct {
 	core
@@ -88,8 +91,8 @@ func (e *episode) kind() string {
 }
 func (e *episode) line() string {
 	first, _, _ := strings.Cut(strings.TrimSpace(e.Summary), "\n")
-	if r := []rune(first); len(r) > lineChars {
-		return string(r[:lineChars]) + "…"
+	if short, was := Shorten(first, lineChars); was {
+		return short + "…"
 	}
 	return first
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"cairn/internal/db"
 	"cairn/internal/fault"
@@ -125,9 +124,9 @@ func (s *Service) timeline(ctx context.Context, in timelineIn) (timelineOut, err
 	return out, nil
 }
 
-// Recent gives the latest that happened in the last two weeks, as get_timeline does without an argument.
-func (s *Service) Recent(ctx context.Context, heap string, limit int) ([]Episode, error) {
-	out, err := s.timeline(ctx, timelineIn{Heap: heap, Limit: limit})
+// Recent gives the latest that happened in the two weeks up to a day (YYYY-MM-DD), as get_timeline does.
+func (s *Service) Recent(ctx context.Context, heap, day string, limit int) ([]Episode, error) {
+	out, err := s.timeline(ctx, timelineIn{Heap: heap, Until: day, Limit: limit})
 	return out.Episodes, err
 }
 
@@ -234,11 +233,11 @@ func (e *Episode) finish(c *who.Caller) {
 
 // cut shortens s to n characters.
 func cut(s *string, n int) (*string, bool) {
-	if s == nil || len(*s) <= n || utf8.RuneCountInString(*s) <= n {
+	if s == nil {
 		return s, false
 	}
-	short := string([]rune(*s)[:n])
-	return &short, true
+	short, was := Shorten(*s, n)
+	return &short, was
 }
 
 // scan reads rows of a statement that begins with id, heap, kind, summary, detail, moment, project, quest, source_url, actor

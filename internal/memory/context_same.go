@@ -34,6 +34,8 @@ func clean(s string) (text string, stripped int) {
 // numbers show, fillers, variation selectors and the tags.
 func hidden(r rune) bool {
 	switch {
+	case r < 0x7F:
+		return r < ' ' && !unicode.IsSpace(r)
 	case r >= 0x0600 && r <= 0x0605, r == 0x06DD, r == 0x070F, r == 0x0890, r == 0x0891, r == 0x08E2, r == 0x110BD, r == 0x110CD:
 		return false
 	case r == 0x034F, r == 0x115F, r == 0x1160, r == 0x17B4, r == 0x17B5, r >= 0x180B && r <= 0x180F, r == 0x2800, r == 0x3164, r == 0xFFA0:

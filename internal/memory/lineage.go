@@ -3,10 +3,12 @@ package memory
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"cairn/internal/chronicle"
 	"cairn/internal/db"
 	"cairn/internal/op"
 	"cairn/internal/who"
@@ -25,7 +27,7 @@ func (s *Service) lineageOps() []*op.Op {
 }
 
 type lineageIn struct {
-	Idea string `json:"idea" rule:"required,min=1,max=2000"`
+	Idea string `json:"idea" rule:"required,min=1,max=10000"`
 	Heap string `json:"heap" jsonschema:"id or name" rule:"max=300"`
 }
 
@@ -99,6 +101,9 @@ func (s *Service) gather(ctx context.Context, t *trace, heaps []string, idea str
 			t.others = append(t.others, h)
 		}
 	}
+	if err := s.dropUnsaid(ctx, t); err != nil {
+		return err
+	}
 	t.ranked = want
 	for len(want) > 0 && len(t.objects) < 4*mostMentions {
 		args := db.Args{}
@@ -117,6 +122,26 @@ func (s *Service) gather(ctx context.Context, t *trace, heaps []string, idea str
 		}
 	}
 	return nil
+}
+
+// dropUnsaid leaves out the decisions whose context object is private, or waits for the owner or was declined.
+func (s *Service) dropUnsaid(ctx context.Context, t *trace) error {
+	var decisions []string
+	for _, f := range t.others {
+		if f.Kind == chronicle.DecisionKind {
+			decisions = append(decisions, f.ID)
+		}
+	}
+	of, err := s.contextOf(ctx, decisions)
+	if err != nil || len(of) == 0 {
+		return err
+	}
+	args := db.Args{}
+	unsaid, err := s.objects(ctx, `(o.private = 1 OR o.status IN ('proposed', 'declined')) AND o.id IN `+args.List(slices.Collect(maps.Values(of))), args)
+	t.others = slices.DeleteFunc(t.others, func(f Found) bool {
+		return slices.ContainsFunc(unsaid, func(o object) bool { return of[f.ID] == o.ID })
+	})
+	return err
 }
 
 func (t *trace) mention(o object, why string) mention {
@@ -147,31 +172,45 @@ func (t *trace) standing() {
 		switch {
 		case o.Status == current:
 			add(&t.out.Current, t.mention(o, ""))
-		case o.Status == "retired":
-			add(&t.out.Abandoned, t.mention(o, strings.TrimSpace("retired. "+text(o.Reason))))
+		case o.Status == retired:
+			add(&t.out.Abandoned, t.mention(o, strings.TrimSpace("retired. "+one(text(o.Reason)))))
 		}
-		before, ok := t.objects[text(o.Supersedes)]
-		if !ok {
-			continue
-		}
-		why := "in place of: “" + one(before.Statement) + "”"
-		if r := text(before.Reason); r != "" {
-			why += ", because " + r
-		}
-		if contrary(o.Statement, before.Statement) {
-			add(&t.out.Reversals, t.mention(o, why))
-		} else {
-			add(&t.out.Turning, t.mention(o, why))
+		for _, before := range all {
+			if before.Status != superseded || text(before.Successor) != o.ID {
+				continue
+			}
+			why := "in place of: " + quoted(before.Statement)
+			if r := text(before.Reason); r != "" {
+				why += ", because " + one(r)
+			}
+			switch given := t.givenUp(o, all); {
+			case contrary(o.Statement, before.Statement):
+				add(&t.out.Reversals, t.mention(o, why))
+			case given != nil:
+				add(&t.out.Reversals, t.mention(o, "back at what was held on "+t.c.Day(given.At)+", "+why))
+			default:
+				add(&t.out.Turning, t.mention(o, why))
+			}
 		}
 	}
 	// Two that stand and say the opposite, though neither took the other's place.
 	for i, a := range all {
 		for _, b := range all[i+1:] {
 			if a.Status == current && b.Status == current && a.SubjectFolded == b.SubjectFolded && a.SubjectFolded != "" && contrary(b.Statement, a.Statement) {
-				add(&t.out.Reversals, t.mention(b, "against: “"+one(a.Statement)+"”, which still stands"))
+				add(&t.out.Reversals, t.mention(b, "against: "+quoted(a.Statement)+", which still stands"))
 			}
 		}
 	}
+}
+
+// givenUp gives the last earlier object that says what o says and was superseded, or nil.
+func (t *trace) givenUp(o object, byTime []object) (last *object) {
+	for i, b := range byTime {
+		if b.ID != o.ID && b.Status == superseded && b.Kind == o.Kind && b.Folded == o.Folded && b.At <= o.At {
+			last = &byTime[i]
+		}
+	}
+	return last
 }
 
 // contrary tells whether one statement denies what the other says. A verb's ending doesn't count: "makes" and "doesn't make".
@@ -197,7 +236,7 @@ func (t *trace) mentions() {
 			first, at = &m, when
 		}
 	}
-	for _, o := range t.objects {
+	for _, o := range t.byTime() {
 		note(t.mention(o, ""), o.At)
 	}
 	for _, f := range t.others {

@@ -3,8 +3,9 @@ package memory
 import (
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"cairn/internal/chronicle"
 )
 
 // Budgets of a pack, in characters.
@@ -13,7 +14,7 @@ const (
 	usualBudget  = 4000
 	mostBudget   = 16000
 	mostOfALine  = 400 // of a stored text in one line; more is read by fetch
-	mostOfACite  = 60
+	mostOfACite  = 80  // a kind has at most 60 of them, so that its date stays whole
 	usualSection = 200 // lines that a section may bring: more than any budget holds
 )
 
@@ -34,6 +35,7 @@ type line struct {
 	text string
 	cite string // such as "decision 2026-08-10"
 	item Item
+	once bool // no other section shows it again
 }
 
 // section is a part of a pack. share is what it may take of the budget, in percent; what a section leaves, later ones and
@@ -54,23 +56,27 @@ type pack struct {
 	notes     []string
 }
 
-// one makes stored text fit into a line: no line breaks, no signs that can't be seen, at most mostOfALine characters.
+// one makes stored text fit into a line: no line breaks, nothing that can't be seen, at most mostOfALine characters.
 func one(text string) string {
-	text = strings.Join(strings.FieldsFunc(text, unicode.IsSpace), " ")
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == utf8.RuneError {
-			return -1
-		}
-		return r
-	}, text)
-	if r := []rune(text); len(r) > mostOfALine {
-		return strings.TrimRight(string(r[:mostOfALine-1]), " ") + "…"
+	text, _ = clean(text)
+	text = strings.ReplaceAll(text, string(utf8.RuneError), "")
+	if short, cut := chronicle.Shorten(text, mostOfALine-1); cut && utf8.RuneCountInString(text) > mostOfALine {
+		return strings.TrimRight(short, " ") + "…"
 	}
 	return text
 }
 
+// Signs by which a line tells stored text from its own: within stored text others stand in their place.
+var (
+	inQuotes   = strings.NewReplacer("“", "‘", "”", "’", "„", "‚", "‟", "‛")
+	inBrackets = strings.NewReplacer("[", "(", "]", ")", "“", "‘", "”", "’")
+)
+
+// quoted puts stored text between quotes that it can't close.
+func quoted(text string) string { return "“" + inQuotes.Replace(one(text)) + "”" }
+
 func (l line) render() string {
-	cite := []rune(one(l.cite))
+	cite := []rune(inBrackets.Replace(one(l.cite)))
 	if len(cite) > mostOfACite {
 		cite = cite[:mostOfACite]
 	}
@@ -78,61 +84,88 @@ func (l line) render() string {
 	if id != "" {
 		id = " " + id
 	}
-	return "- “" + one(l.text) + "” [" + string(cite) + id + "]\n"
+	return "- " + quoted(l.text) + " [" + string(cite) + id + "]\n"
+}
+
+// filling is a pack being filled: of each section the lines that it will show and how far it has come.
+type filling struct {
+	sections []section
+	shown    [][]string
+	items    [][]Item
+	next     []int
+	where    map[string]int // the section that shows a thing, by the thing's id
+}
+
+func (s section) heading() string { return "\n## " + s.title + "\n" }
+
+// elsewhere tells whether another section shows a line's thing, for which once is enough.
+func (f *filling) elsewhere(i int, l line) bool {
+	at, ok := f.where[l.item.ID]
+	return l.once && ok && at != i
+}
+
+// take adds a section's next lines while they fit into what it may use, and gives what they cost.
+func (f *filling) take(i, may int) (cost int) {
+	s := f.sections[i]
+	for ; f.next[i] < len(s.lines); f.next[i]++ {
+		l := s.lines[f.next[i]]
+		if f.elsewhere(i, l) {
+			continue
+		}
+		text := l.render()
+		n := utf8.RuneCountInString(text)
+		if len(f.shown[i]) == 0 {
+			n += utf8.RuneCountInString(s.heading())
+		}
+		if cost+n > may {
+			break
+		}
+		cost += n
+		f.shown[i] = append(f.shown[i], text)
+		if l.item.ID != "" {
+			if l.once {
+				f.where[l.item.ID] = i
+			}
+			f.items[i] = append(f.items[i], l.item)
+		}
+	}
+	return cost
 }
 
 // fill puts sections into a budget of characters. The same sections and budget always give the same pack.
 func fill(sections []section, budget int) pack {
 	head := boundary + "\n"
 	left := budget - utf8.RuneCountInString(head)
-	rendered := make([][]string, len(sections))
-	taken := make([]int, len(sections))
-	titles := make([]string, len(sections))
-	for i, s := range sections {
-		titles[i] = "\n## " + s.title + "\n"
-		for _, l := range s.lines {
-			rendered[i] = append(rendered[i], l.render())
-		}
-	}
-	// take adds a section's next lines while they fit into what it may use, and gives what they cost.
-	take := func(i, may int) (cost int) {
-		for taken[i] < len(rendered[i]) {
-			n := utf8.RuneCountInString(rendered[i][taken[i]])
-			if taken[i] == 0 {
-				n += utf8.RuneCountInString(titles[i])
-			}
-			if cost+n > may {
-				break
-			}
-			cost += n
-			taken[i]++
-		}
-		return cost
-	}
+	n := len(sections)
+	f := filling{sections, make([][]string, n), make([][]Item, n), make([]int, n), map[string]int{}}
 	carry := 0
 	for i, s := range sections {
 		may := min(left, left0(budget)*s.share/100+carry)
-		cost := take(i, may)
+		cost := f.take(i, may)
 		carry = may - cost
 		left -= cost
 	}
 	for i := range sections {
-		left -= take(i, left)
+		left -= f.take(i, left)
 	}
 	var b strings.Builder
 	b.WriteString(head)
 	p := pack{items: []Item{}, notes: []string{}}
 	for i, s := range sections {
-		if taken[i] > 0 {
-			b.WriteString(titles[i])
+		if len(f.shown[i]) > 0 {
+			b.WriteString(s.heading())
 		}
-		for j := range taken[i] {
-			b.WriteString(rendered[i][j])
-			if s.lines[j].item.ID != "" {
-				p.items = append(p.items, s.lines[j].item)
+		for _, text := range f.shown[i] {
+			b.WriteString(text)
+		}
+		p.items = append(p.items, f.items[i]...)
+		out := 0
+		for _, l := range s.lines[f.next[i]:] {
+			if !f.elsewhere(i, l) {
+				out++
 			}
 		}
-		if out := len(s.lines) - taken[i]; out > 0 {
+		if out > 0 {
 			p.truncated = true
 			p.notes = append(p.notes, s.title+": "+count(out, "line", "lines")+" left out. "+s.more)
 		}

@@ -1,12 +1,14 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"cairn/internal/change"
+	"cairn/internal/chronicle"
 	"cairn/internal/db"
 	"cairn/internal/fault"
 	"cairn/internal/op"
@@ -66,11 +68,11 @@ func (s subjectIn) words() string {
 
 type contextOut struct {
 	Pack      string              `json:"pack,omitempty"`
-	Items     []Item              `json:"items,omitempty"`
+	Items     []Item              `json:"items,omitzero"`
 	Budget    int                 `json:"budget,omitempty"`
 	Used      int                 `json:"budget_used,omitempty"`
-	Truncated bool                `json:"truncated,omitempty"`
-	Notes     []string            `json:"notes,omitempty"`
+	Truncated *bool               `json:"truncated,omitempty"`
+	Notes     []string            `json:"notes,omitzero"`
 	Scope     string              `json:"scope,omitempty"`
 	Today     string              `json:"today,omitempty"`
 	Layers    map[string][]layerL `json:"layers,omitempty"`
@@ -93,11 +95,12 @@ func (s *Service) packContext(ctx context.Context, in contextIn) (contextOut, er
 		g.day = c.Day(s.db.Now())
 	}
 	if in.Subject != nil {
-		words := in.Subject.words()
-		if words == "" && in.Subject.ID == "" {
+		if in.Subject.words() == "" && in.Subject.ID == "" {
 			return contextOut{}, fault.Bad("subject", "must have an id, a slug or a name")
 		}
-		g.subject = words
+		if g.subject, g.names, err = g.about(*in.Subject); err != nil {
+			return contextOut{}, err
+		}
 	}
 	if g.query == "" {
 		scope := in.Scope
@@ -118,7 +121,63 @@ type gathering struct {
 	heap    string // as asked for
 	day     string
 	query   string
-	subject string
+	subject string   // in words
+	names   []string // of the subject, folded: what bears on it has one of them
+	known   bool     // whose names these are
+	notes   []string
+	stands  []object
+}
+
+// about finds what a subject is: a person or project that is known by its id, slug or name, else what its words say.
+func (g *gathering) about(in subjectIn) (words string, names []string, err error) {
+	words = in.words()
+	names = []string{who.Fold(words)}
+	var known []string
+	switch {
+	case in.Kind == "person":
+		known, err = g.s.Chronicle.Names(g.ctx, cmp.Or(in.ID, in.Slug, in.Name), g.heap)
+	case in.Kind == "project" && g.s.Features.Projects != nil:
+		var all []Found
+		if all, err = g.s.Features.Projects(g.ctx, g.heaps); err != nil {
+			return words, names, err
+		}
+		for _, p := range all {
+			if p.ID == strings.ToLower(in.ID) || in.ID == "" && who.Fold(p.Title) == names[0] {
+				known = []string{p.Title}
+			}
+		}
+	}
+	switch {
+	case err != nil && !(fault.Is(err, fault.NotFound) && in.Name != ""):
+		return words, names, err
+	case len(known) > 0:
+		words, names, g.known = known[0], nil, true
+		for _, n := range known {
+			names = append(names, who.Fold(n))
+		}
+	case words == "":
+		absent := fault.New(fault.NotFound, "there is no %s with the id %s: give its name", in.Kind, in.ID)
+		absent.Field = "subject"
+		return words, names, absent
+	default:
+		if in.Kind == "person" || in.Kind == "project" {
+			g.notes = append(g.notes, "No "+in.Kind+" called "+quoted(words)+" is known: the words alone were looked for.")
+		}
+	}
+	return words, names, nil
+}
+
+// bears tells whether a text names the subject. The name of somebody known must stand as words of its own, where words are
+// told apart by spaces; other subjects may be parts of words.
+func (g *gathering) bears(text string) bool {
+	plain := who.Fold(text)
+	spaced := " " + strings.Join(words(text), " ") + " "
+	return slices.ContainsFunc(g.names, func(n string) bool {
+		if w := strings.Join(words(n), " "); g.known && w != "" && !strings.ContainsFunc(w, func(r rune) bool { return r >= 0x2E80 }) {
+			return strings.Contains(spaced, " "+w+" ")
+		}
+		return strings.Contains(plain, n)
+	})
 }
 
 // pack makes the pack for a query. Shares of the budget: who they are 15, preferences 15, decisions and stances 25, passages
@@ -160,7 +219,7 @@ func (g *gathering) pack(budget int) (contextOut, error) {
 		{"Recently", 10, recent, "get_timeline gives more."},
 		{"Today, " + g.day, 10, today, "list_tasks gives more."},
 	}, budget)
-	return contextOut{Pack: p.text, Items: p.items, Budget: budget, Used: p.used, Truncated: p.truncated, Notes: p.notes}, nil
+	return contextOut{Pack: p.text, Items: p.items, Budget: budget, Used: p.used, Truncated: &p.truncated, Notes: append(p.notes, g.notes...)}, nil
 }
 
 // found gives what a query finds: the rank of context objects by id, and everything else as lines.
@@ -173,11 +232,28 @@ func (g *gathering) found(query string) (rank map[string]int, lines []line, err 
 	if err != nil {
 		return nil, nil, err
 	}
+	var decisions []string
 	for i, h := range hits {
-		if h.Kind == kindContext {
+		switch h.Kind {
+		case kindContext:
 			rank[h.ID] = i
+		case chronicle.DecisionKind:
+			decisions = append(decisions, h.ID)
 		}
-		if h.Kind == kindContext || h.Kind == kindPast { // what stands has its own sections, and what doesn't has no place here
+	}
+	settled, err := g.settled(decisions)
+	if err != nil {
+		return nil, nil, err
+	}
+	other, err := g.objects(rank, learning, question, original)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, h := range hits {
+		if at := slices.IndexFunc(other, func(l line) bool { return l.item.ID == h.ID }); at >= 0 && len(lines) < usualSection/5 {
+			lines = append(lines, other[at])
+		}
+		if h.Kind == kindContext || h.Kind == kindPast || h.Kind == chronicle.DecisionKind && !settled[h.ID] { // what stands has its own sections, and what doesn't has no place here
 			continue
 		}
 		if len(lines) < usualSection/5 {
@@ -203,11 +279,25 @@ func (g *gathering) line(f Found) line {
 	return l
 }
 
+// standing gives all that stands, newest first; it is read once.
+func (g *gathering) standing() (_ []object, err error) {
+	if g.stands == nil {
+		g.stands, err = g.s.currentContext(g.ctx, g.heaps)
+	}
+	return g.stands, err
+}
+
 // objects gives what stands of some kinds: what the query found first, then the newest.
 func (g *gathering) objects(rank map[string]int, kinds ...string) ([]line, error) {
-	found, err := g.s.currentContext(g.ctx, g.heaps, kinds...)
+	all, err := g.standing()
 	if err != nil {
 		return nil, err
+	}
+	var found []object
+	for _, o := range all {
+		if slices.Contains(kinds, o.Kind) {
+			found = append(found, o)
+		}
 	}
 	at := func(o object) int {
 		if r, ok := rank[o.ID]; ok {
@@ -218,9 +308,56 @@ func (g *gathering) objects(rank map[string]int, kinds ...string) ([]line, error
 	slices.SortStableFunc(found, func(a, b object) int { return at(a) - at(b) })
 	var lines []line
 	for _, o := range found[:min(len(found), usualSection)] {
-		lines = append(lines, g.line(objectFound(o)))
+		l := g.line(objectFound(o))
+		l.once = true
+		lines = append(lines, l)
 	}
 	return lines, nil
+}
+
+// settled gives those of some decisions that stand: whose context object is current and neither private nor contradicted, or
+// that have none. What took the place of the others is told instead of them.
+func (g *gathering) settled(decisions []string) (map[string]bool, error) {
+	stands, err := g.standing()
+	if err != nil {
+		return nil, err
+	}
+	ids := map[string]bool{}
+	for _, o := range stands {
+		ids[o.ID] = true
+	}
+	of, err := g.s.contextOf(g.ctx, decisions)
+	out := map[string]bool{}
+	for _, id := range decisions {
+		out[id] = of[id] == "" || ids[of[id]]
+	}
+	return out, err
+}
+
+// contextOf gives the ids of the context objects that came with decisions.
+func (s *Service) contextOf(ctx context.Context, decisions []string) (map[string]string, error) {
+	of := map[string]string{}
+	for part := range slices.Chunk(decisions, 100) {
+		args := db.Args{}
+		rows, err := s.db.Query(ctx, `SELECT id, context FROM decision WHERE context IS NOT NULL AND id IN `+args.List(part), args...)
+		if err != nil {
+			return nil, fmt.Errorf("decisions: %w", err)
+		}
+		for rows.Next() {
+			var id, object string
+			if err := rows.Scan(&id, &object); err != nil {
+				_ = rows.Close()
+				return nil, err
+			}
+			of[id] = object
+		}
+		err = rows.Err()
+		_ = rows.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return of, nil
 }
 
 func objectFound(o object) Found {
@@ -255,28 +392,39 @@ func (g *gathering) self() ([]line, error) {
 	page, err := g.s.self(g.ctx, heap)
 	var lines []line
 	for _, l := range page.Lines {
-		text, cite := l.Text, l.Group
+		text, cite, kind := l.Text, l.Group, l.Group
 		if i := strings.LastIndex(text, " ["); i >= 0 {
 			text, cite = text[:i], strings.TrimSuffix(text[i+2:], "]")
 			if j := strings.LastIndexByte(cite, ' '); j > 0 { // the id stands behind it whole
 				cite = cite[:j]
 			}
+			kind, _, _ = strings.Cut(cite, " ")
 		}
 		id := ""
 		if len(l.Cites) > 0 {
 			id = l.Cites[0]
 		}
-		lines = append(lines, line{text, cite, Item{ID: id, Kind: l.Group, Title: change.Brief(text), Heap: heap}})
+		lines = append(lines, line{text, cite, Item{ID: id, Kind: kind, Title: change.Brief(text), Heap: heap}, kind != "blueprint"})
 	}
 	return lines, err
 }
 
-// recent gives what happened in the last two weeks, newest first.
+// recent gives what happened in the two weeks up to the day, newest first.
 func (g *gathering) recent() ([]line, error) {
-	list, err := g.s.Chronicle.Recent(g.ctx, g.heap, 50)
+	list, err := g.s.Chronicle.Recent(g.ctx, g.heap, g.day, 50)
+	if err != nil {
+		return nil, err
+	}
+	var decisions []string
+	for _, e := range list {
+		if e.Kind == chronicle.DecisionKind {
+			decisions = append(decisions, e.ID)
+		}
+	}
+	settled, err := g.settled(decisions)
 	var lines []line
 	for _, e := range list {
-		if !e.Private {
+		if !e.Private && (e.Kind != chronicle.DecisionKind || settled[e.ID]) {
 			lines = append(lines, g.line(Found{Kind: e.Kind, ID: e.ID, Heap: e.Heap, Text: e.Summary, At: e.Moment()}))
 		}
 	}
@@ -285,26 +433,34 @@ func (g *gathering) recent() ([]line, error) {
 
 // layers makes the layers of a scope.
 func (g *gathering) layers(scope string) (contextOut, error) {
-	out := contextOut{Scope: scope, Today: g.day, Layers: map[string][]layerL{}}
-	for name, get := range map[string]func() ([]line, error){
-		"self":      g.self,
-		"attention": g.attention,
-		"week":      func() ([]line, error) { return g.feature(g.s.Features.Week) },
-		"strategy":  g.strategy,
+	out := contextOut{Scope: scope, Today: g.day, Layers: map[string][]layerL{}, Notes: append([]string{boundary}, g.notes...)}
+	for _, layer := range []struct {
+		name string
+		get  func() ([]line, error)
+		more string
+	}{
+		{"self", g.self, "get_self gives all of it."},
+		{"attention", g.attention, "list_tasks and search give more."},
+		{"week", func() ([]line, error) { return g.feature(g.s.Features.Week) }, "list_tasks gives more."},
+		{"strategy", g.strategy, "search gives more."},
 	} {
-		if scope != "all" && scope != name {
+		if scope != "all" && scope != layer.name {
 			continue
 		}
-		lines, err := get()
+		lines, err := layer.get()
 		if err != nil {
 			return out, err
 		}
 		if g.subject != "" {
-			lines = slices.DeleteFunc(lines, func(l line) bool { return !strings.Contains(who.Fold(l.text), who.Fold(g.subject)) })
+			lines = slices.DeleteFunc(lines, func(l line) bool { return !g.bears(l.text) })
 		}
-		out.Layers[name] = []layerL{}
+		shown := []layerL{}
 		for _, l := range lines[:min(len(lines), op.DefaultLimit)] {
-			out.Layers[name] = append(out.Layers[name], layerL{one(l.text), l.item})
+			shown = append(shown, layerL{one(l.text), l.item})
+		}
+		out.Layers[layer.name] = shown
+		if left := len(lines) - len(shown); left > 0 {
+			out.Notes = append(out.Notes, layer.name+": "+count(left, "line", "lines")+" left out. "+layer.more)
 		}
 	}
 	return out, nil

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"cairn/internal/chronicle"
 	"cairn/internal/db"
 	"cairn/internal/op"
 	"cairn/internal/who"
@@ -167,8 +169,8 @@ func selfOf(all []object, plan []saying) selfPage {
 	p, used := selfPage{Lines: []SelfLine{}}, 0
 	for _, s := range says {
 		text := s.text
-		if r := []rune(text); len(r) > selfChars {
-			text = strings.TrimSpace(string(r[:selfChars-1])) + "…"
+		if short, was := chronicle.Shorten(text, selfChars-1); was && utf8.RuneCountInString(text) > selfChars {
+			text = strings.TrimSpace(short) + "…"
 		}
 		text += " [" + s.kind + " " + time.UnixMicro(s.at).UTC().Format(time.DateOnly) + " " + s.id[:min(n, len(s.id))] + "]"
 		if used += op.Weight(text) + 120; used > selfBytes {

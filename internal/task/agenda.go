@@ -24,7 +24,7 @@ func (s *Service) Today(ctx context.Context, heaps []string, day string) ([]Entr
 	d := args.Add(day)
 	return s.entries(ctx, `SELECT 'task', id, heap, name, CASE WHEN focused_date = `+d+` THEN 'chosen for today' WHEN due_date < `+d+` THEN 'was due ' || due_date ELSE 'due today' END, updated_at
 		FROM task WHERE heap IN `+args.List(heaps)+` AND trashed_at IS NULL AND completed_at IS NULL AND (focused_date = `+d+` OR due_date <= `+d+`)
-		ORDER BY CASE WHEN focused_date = `+d+` THEN 0 ELSE 1 END, due_date, id LIMIT 50`, args)
+		ORDER BY CASE WHEN focused_date = `+d+` THEN 0 ELSE 1 END, COALESCE(due_date, ''), id LIMIT 50`, args)
 }
 
 // Week gives the open tasks of heaps that are due in the seven days from a day on, that day among them.
