@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"time"
+	"unicode"
 
 	"cairn/internal/memory"
 	"cairn/internal/search"
@@ -25,10 +26,15 @@ func features(engine *search.Engine, sources []search.Source, tasks *task.Servic
 		}
 		return found, err
 	}
+	p := passages{engine, map[string]search.Source{}}
+	for _, src := range sources {
+		if !src.PersonOnly { // left out for persons too, since agents read what comes of this
+			p.by[src.Kind] = src
+		}
+	}
 	return memory.Features{
-		Find: func(ctx context.Context, heaps []string, query string, limit int) ([]memory.Found, error) {
-			return passages(ctx, engine, sources, heaps, query, limit)
-		},
+		Find: p.find,
+		Read: p.read,
 		Today: func(ctx context.Context, heaps []string, day string) ([]memory.Found, error) {
 			return entries(tasks.Today(ctx, granted(ctx, heaps), day))
 		},
@@ -41,57 +47,88 @@ func features(engine *search.Engine, sources []search.Source, tasks *task.Servic
 	}
 }
 
-// passages gives the best limit passages for a question in heaps, one of each thing, of everything that an agent with the
-// caller's areas may see: what is for persons alone is left out for persons too, since agents read what comes of this.
-func passages(ctx context.Context, engine *search.Engine, sources []search.Source, heaps []string, question string, limit int) ([]memory.Found, error) {
+// passages are what questions find in the kinds of things that agents may see.
+type passages struct {
+	engine *search.Engine
+	by     map[string]search.Source
+}
+
+// find gives the best limit things for a question in heaps, of the caller's areas.
+func (p passages) find(ctx context.Context, heaps []string, question string, limit int) ([]memory.Found, error) {
 	c := who.From(ctx)
-	by := map[string]search.Source{}
 	var kinds []string
-	for _, src := range sources {
-		if c.MayArea(src.Area) && !src.PersonOnly {
-			by[src.Kind] = src
-			kinds = append(kinds, src.Kind)
+	for kind, src := range p.by {
+		if c.MayArea(src.Area) {
+			kinds = append(kinds, kind)
 		}
 	}
 	if len(kinds) == 0 || len(heaps) == 0 {
 		return nil, nil
 	}
-	found, err := engine.Ask(ctx, heaps, kinds, question, limit)
-	if err != nil {
-		return nil, err
+	found, err := p.engine.Ask(ctx, heaps, kinds, question, limit)
+	list := make([]memory.Found, len(found.Hits))
+	for i, h := range found.Hits {
+		list[i] = memory.Found{Kind: h.Kind, ID: h.Thing, Heap: h.Heap, Part: h.Part}
 	}
-	ids := map[string][]string{}
-	for _, h := range found.Hits {
-		ids[h.Kind] = append(ids[h.Kind], h.Thing)
+	return list, err
+}
+
+// read gives titles and texts of what was found, as far as the caller may see it, and texts for chars characters.
+func (p passages) read(ctx context.Context, found []memory.Found, chars int) (list []memory.Found, err error) {
+	ids, cards := map[string][]string{}, map[string]map[string]search.Card{}
+	for _, f := range found {
+		ids[f.Kind] = append(ids[f.Kind], f.ID)
 	}
-	cards := map[string]map[string]search.Card{}
-	for kind, list := range ids {
-		if cards[kind], err = by[kind].Cards(ctx, list); err != nil {
+	for kind, some := range ids {
+		if cards[kind], err = p.by[kind].Cards(ctx, some); err != nil {
 			return nil, err
 		}
 	}
-	var list []memory.Found
-	for _, h := range found.Hits {
-		card, ok := cards[h.Kind][h.Thing]
+	for _, f := range found {
+		card, ok := cards[f.Kind][f.ID]
 		if !ok {
 			continue
 		}
-		f := memory.Found{Kind: h.Kind, ID: h.Thing, Heap: h.Heap, Title: card.Title}
-		p, ok, err := by[h.Kind].Page(ctx, h.Thing)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			if f.Text = search.Passage(p.Text, h.Part); f.Text == "" {
-				f.Text = p.Text
+		if f.Title = card.Title; chars > 0 {
+			if err := p.text(ctx, &f); err != nil {
+				return nil, err
 			}
-			if text, is := p.Metadata["at"].(string); is {
-				if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
-					f.At = at.UnixMicro()
-				}
-			}
+			chars -= shown(f.Text)
 		}
 		list = append(list, f)
 	}
 	return list, nil
+}
+
+// mostShown is what a reader shows of a text at most, in characters, or little more.
+const mostShown = 300
+
+// shown counts the characters of a text that whoever shows it leaves in: at least these.
+func shown(text string) (n int) {
+	for _, r := range text {
+		if n == mostShown {
+			break
+		}
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			n++
+		}
+	}
+	return n
+}
+
+// text sets what is found of a thing, and its moment.
+func (p passages) text(ctx context.Context, f *memory.Found) error {
+	page, ok, err := p.by[f.Kind].Page(ctx, f.ID)
+	if err != nil || !ok {
+		return err
+	}
+	if f.Text = search.Passage(page.Text, f.Part); f.Text == "" {
+		f.Text = page.Text
+	}
+	if text, is := page.Metadata["at"].(string); is {
+		if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
+			f.At = at.UnixMicro()
+		}
+	}
+	return nil
 }

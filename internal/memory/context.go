@@ -205,7 +205,11 @@ func (s *Service) contextPage(ctx context.Context, id string) (search.Page, bool
 
 // objects reads context objects outside a write. where is SQL on the table o and what follows it.
 func (s *Service) objects(ctx context.Context, where string, args []any) ([]object, error) {
-	rows, err := s.db.Query(ctx, `SELECT `+objectColumns+` FROM context o WHERE `+where, args...)
+	return s.readObjects(ctx, `SELECT `+objectColumns+` FROM context o WHERE `+where, args)
+}
+
+func (s *Service) readObjects(ctx context.Context, q string, args []any) ([]object, error) {
+	rows, err := s.db.Query(ctx, q, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -219,20 +223,6 @@ func (s *Service) objects(ctx context.Context, where string, args []any) ([]obje
 		found = append(found, o)
 	}
 	return found, rows.Err()
-}
-
-// currentContext gives what stands in the heaps, newest first, of the kinds named or of all: neither private ones nor what a
-// correction contradicts. Corrections are among them where their kind is asked for.
-func (s *Service) currentContext(ctx context.Context, heaps []string, kinds ...string) ([]object, error) {
-	args := db.Args{}
-	found, err := s.objects(ctx, `o.status = 'current' AND o.private = 0 AND o.trashed_at IS NULL AND o.heap IN `+args.List(heaps)+` ORDER BY o.at DESC, o.id DESC`, args)
-	if err != nil {
-		return nil, err
-	}
-	guards := guardsOf(found)
-	return slices.DeleteFunc(found, func(o object) bool {
-		return len(kinds) > 0 && !slices.Contains(kinds, o.Kind) || guards.against(o.Heap, o.Kind, o.SubjectFolded, o.Statement, o.At) != ""
-	}), nil
 }
 
 // guard is a correction that stands: what it says without its denials, and whether it had any.

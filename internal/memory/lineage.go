@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -94,13 +95,18 @@ func (s *Service) gather(ctx context.Context, t *trace, heaps []string, idea str
 		return err
 	}
 	var want []string
+	var others []Found
 	for _, h := range hits {
 		if h.Kind == kindContext || h.Kind == kindPast {
 			want = append(want, h.ID)
-		} else if h.At != 0 {
-			t.others = append(t.others, h)
+		} else {
+			others = append(others, h)
 		}
 	}
+	if t.others, err = s.Features.Read(ctx, others, math.MaxInt); err != nil {
+		return err
+	}
+	t.others = slices.DeleteFunc(t.others, func(f Found) bool { return f.At == 0 })
 	if err := s.dropUnsaid(ctx, t); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ const (
 	mostOfALine  = 400 // of a stored text in one line; more is read by fetch
 	mostOfACite  = 80  // a kind has at most 60 of them, so that its date stays whole
 	usualSection = 200 // lines that a section may bring: more than any budget holds
+	leastLine    = 50  // characters of the shortest line, by its signs and id
 )
 
 // boundary stands at the top of each pack: what is stored may hold anything, orders too.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,12 +20,16 @@ import (
 type Found struct {
 	Kind, ID, Heap, Title, Text string
 	At                          int64 // when it was, in microseconds since 1970 UTC; 0 = it has no moment
+	Part                        int   // of what is found: the passage that fits best
 }
 
 // Features are what a pack needs of other features. Each gives only what the caller in ctx may see.
 type Features struct {
-	// Find gives the passages that bear on a query, the best first.
+	// Find gives what bears on a query, the best first: kinds, ids, heaps and parts. Read gives the rest of some of it, of all
+	// that the caller may see: titles of all, and the others of the first, until their titles and texts have so many characters
+	// together.
 	Find func(ctx context.Context, heaps []string, query string, limit int) ([]Found, error)
+	Read func(ctx context.Context, found []Found, chars int) ([]Found, error)
 	// Today gives what is on for a day (YYYY-MM-DD): due, overdue or chosen for it.
 	Today func(ctx context.Context, heaps []string, day string) ([]Found, error)
 	// Week gives what is due in the seven days from a day on.
@@ -90,7 +95,8 @@ func (s *Service) packContext(ctx context.Context, in contextIn) (contextOut, er
 	if err != nil {
 		return contextOut{}, err
 	}
-	g := &gathering{s: s, ctx: ctx, c: c, heaps: who.IDs(heaps), heap: in.Heap, day: op.Day(in.Today), query: strings.TrimSpace(in.Query)}
+	g := &gathering{s: s, ctx: ctx, c: c, heaps: who.IDs(heaps), heap: in.Heap, day: op.Day(in.Today), query: strings.TrimSpace(in.Query), most: usualSection}
+	g.stands = s.inForce(ctx, g.heaps)
 	if g.day == "" {
 		g.day = c.Day(s.db.Now())
 	}
@@ -125,7 +131,9 @@ type gathering struct {
 	names   []string // of the subject, folded: what bears on it has one of them
 	known   bool     // whose names these are
 	notes   []string
-	stands  []object
+	stands  *inForce
+	most    int // lines that a section may bring
+	budget  int // of characters
 }
 
 // about finds what a subject is: a person or project that is known by its id, slug or name, else what its words say.
@@ -186,6 +194,7 @@ func (g *gathering) pack(budget int) (contextOut, error) {
 	if budget == 0 {
 		budget = usualBudget
 	}
+	g.budget, g.most = budget, min(usualSection, budget/leastLine+1)
 	query := strings.TrimSpace(g.query + " " + g.subject)
 	ranked, passages, err := g.found(query)
 	if err != nil {
@@ -232,11 +241,12 @@ func (g *gathering) found(query string) (rank map[string]int, lines []line, err 
 	if err != nil {
 		return nil, nil, err
 	}
-	var decisions []string
+	var context, decisions []string
 	for i, h := range hits {
 		switch h.Kind {
 		case kindContext:
 			rank[h.ID] = i
+			context = append(context, h.ID)
 		case chronicle.DecisionKind:
 			decisions = append(decisions, h.ID)
 		}
@@ -245,19 +255,40 @@ func (g *gathering) found(query string) (rank map[string]int, lines []line, err 
 	if err != nil {
 		return nil, nil, err
 	}
-	other, err := g.objects(rank, learning, question, original)
+	stands, err := g.stands.of(context)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, h := range hits {
-		if at := slices.IndexFunc(other, func(l line) bool { return l.item.ID == h.ID }); at >= 0 && len(lines) < usualSection/5 {
-			lines = append(lines, other[at])
+	other := func(h Found) *object { // what stands has sections of its own, but for these
+		if o := stands[h.ID]; h.Kind == kindContext && o != nil && slices.Contains([]string{learning, question, original}, o.Kind) {
+			return o
 		}
-		if h.Kind == kindContext || h.Kind == kindPast || h.Kind == chronicle.DecisionKind && !settled[h.ID] { // what stands has its own sections, and what doesn't has no place here
+		return nil
+	}
+	var shown, unread []Found
+	for _, h := range hits {
+		if h.Kind == kindPast || h.Kind == kindContext && other(h) == nil || h.Kind == chronicle.DecisionKind && !settled[h.ID] { // what doesn't stand has no place here
 			continue
 		}
-		if len(lines) < usualSection/5 {
-			lines = append(lines, g.line(h))
+		if len(shown) == usualSection/5 {
+			break
+		}
+		if shown = append(shown, h); h.Kind != kindContext {
+			unread = append(unread, h)
+		}
+	}
+	read, err := g.s.Features.Read(g.ctx, unread, g.budget)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, h := range shown {
+		if o := other(h); o != nil {
+			l := g.line(objectFound(*o))
+			l.once = true
+			lines = append(lines, l)
+		} else if len(read) > 0 && read[0].ID == h.ID {
+			lines = append(lines, g.line(read[0]))
+			read = read[1:]
 		}
 	}
 	return rank, lines, nil
@@ -279,57 +310,28 @@ func (g *gathering) line(f Found) line {
 	return l
 }
 
-// standing gives all that stands, newest first; it is read once.
-func (g *gathering) standing() (_ []object, err error) {
-	if g.stands == nil {
-		g.stands, err = g.s.currentContext(g.ctx, g.heaps)
-	}
-	return g.stands, err
-}
-
 // objects gives what stands of some kinds: what the query found first, then the newest.
-func (g *gathering) objects(rank map[string]int, kinds ...string) ([]line, error) {
-	all, err := g.standing()
-	if err != nil {
-		return nil, err
-	}
-	var found []object
-	for _, o := range all {
-		if slices.Contains(kinds, o.Kind) {
-			found = append(found, o)
-		}
-	}
-	at := func(o object) int {
-		if r, ok := rank[o.ID]; ok {
-			return r
-		}
-		return usualSection
-	}
-	slices.SortStableFunc(found, func(a, b object) int { return at(a) - at(b) })
-	var lines []line
-	for _, o := range found[:min(len(found), usualSection)] {
+func (g *gathering) objects(rank map[string]int, kinds ...string) (lines []line, err error) {
+	found, err := g.stands.best(g.most, rank, kinds...)
+	for _, o := range found {
 		l := g.line(objectFound(o))
 		l.once = true
 		lines = append(lines, l)
 	}
-	return lines, nil
+	return lines, err
 }
 
 // settled gives those of some decisions that stand: whose context object is current and neither private nor contradicted, or
 // that have none. What took the place of the others is told instead of them.
 func (g *gathering) settled(decisions []string) (map[string]bool, error) {
-	stands, err := g.standing()
+	of, err := g.s.contextOf(g.ctx, decisions)
 	if err != nil {
 		return nil, err
 	}
-	ids := map[string]bool{}
-	for _, o := range stands {
-		ids[o.ID] = true
-	}
-	of, err := g.s.contextOf(g.ctx, decisions)
+	stands, err := g.stands.of(slices.Collect(maps.Values(of)))
 	out := map[string]bool{}
 	for _, id := range decisions {
-		out[id] = of[id] == "" || ids[of[id]]
+		out[id] = of[id] == "" || stands[of[id]] != nil
 	}
 	return out, err
 }
