@@ -28,7 +28,7 @@ func (s *Service) inForce(ctx context.Context, heaps []string) *inForce {
 func (f *inForce) holds(o *object) (bool, error) {
 	if !f.told {
 		args := db.Args{}
-		found, err := f.s.objects(f.ctx, `o.kind = '`+correction+`' AND o.status = '`+current+`' AND o.private = 0 AND o.trashed_at IS NULL AND o.heap IN `+args.List(f.heaps), args)
+		found, err := f.s.objects(f.ctx, correctionsIn(args.List(f.heaps)), args)
 		if err != nil {
 			return false, err
 		}
