@@ -171,7 +171,7 @@ func nearDuplicate(tx *db.Tx, c *who.Caller, o *object) (*object, error) {
 }
 
 // sameSubject says which objects of a heap ($1) are of a subject ($2) and kind ($3). Status isn't in it: it leads SQLite along
-// an index over all that stands. And without the <> '' no index by subject is used.
+// an index over all that stands. And without a subject that isn't empty no index by subject is used.
 const sameSubject = `o.heap = $1 AND o.subject_folded = $2 AND o.subject_folded <> '' AND o.kind = $3 AND o.trashed_at IS NULL ORDER BY o.at DESC, o.id DESC`
 
 // neighbours gives the ids of current objects of the same kind and subject, newest first.
