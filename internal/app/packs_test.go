@@ -114,7 +114,7 @@ func TestLineageOfAnIdea(t *testing.T) {
 		if len(l.Current) != 1 || l.Current[0].ID != next.ID || l.First == nil || l.First.ID != first || l.First.At != "2026-08-10" || l.Best == nil || l.Best.ID != next.ID {
 			t.Errorf("%+v", l)
 		}
-		if len(l.Reversals) != 1 || !strings.Contains(l.Reversals[0].Why, "because a year of it") || len(l.Turning) != 0 {
+		if len(l.Reversals) != 1 || !strings.Contains(l.Reversals[0].Why, "because “a year of it”") || len(l.Turning) != 0 {
 			t.Errorf("reversals %+v, turning points %+v", l.Reversals, l.Turning)
 		}
 		if len(l.Gaps) == 0 || l.Gaps[0].Text != "nothing from 2026-08-10 to 2027-02-26" {

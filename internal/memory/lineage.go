@@ -179,7 +179,7 @@ func (t *trace) standing() {
 		case o.Status == current:
 			add(&t.out.Current, t.mention(o, ""))
 		case o.Status == retired:
-			add(&t.out.Abandoned, t.mention(o, strings.TrimSpace("retired. "+one(text(o.Reason)))))
+			add(&t.out.Abandoned, t.mention(o, ended(o)))
 		}
 		for _, before := range all {
 			if before.Status != superseded || text(before.Successor) != o.ID {
@@ -187,7 +187,7 @@ func (t *trace) standing() {
 			}
 			why := "in place of: " + quoted(before.Statement)
 			if r := text(before.Reason); r != "" {
-				why += ", because " + one(r)
+				why += ", because " + quoted(r)
 			}
 			switch given := t.givenUp(o, all); {
 			case contrary(o.Statement, before.Statement):
@@ -207,6 +207,14 @@ func (t *trace) standing() {
 			}
 		}
 	}
+}
+
+// ended says that an object was given up, and why.
+func ended(o object) string {
+	if o.Reason == nil {
+		return "retired"
+	}
+	return "retired, because " + quoted(*o.Reason)
 }
 
 // givenUp gives the last earlier object that says what o says and was superseded, or nil.

@@ -1,0 +1,123 @@
+package memory_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"cairn/internal/apptest"
+	"cairn/internal/fault"
+)
+
+// In whatever order things are said again, and by whomever, each is the one that it was, and which are one doesn't hang on
+// the order.
+func TestNearDuplicatesInAnyOrder(t *testing.T) {
+	groups := [][]string{
+		{"I prefer tea.", "i PREFER  tea", "I really prefer tea!", "I prefer the tea"},
+		{"I don't prefer tea", "I do not prefer tea"},
+		{"Café au lait at 3.5 bar", "cafe au lait at 3.5 bar!"},
+		{"Café au lait at 35 bar"},
+		{"我喜欢茶。", "我喜欢茶"},
+		{"我不喜欢茶"},
+		{"أحبُّ الشاي", "أحب الشاي"},
+		{"👩‍👩‍👧 first", "👩‍👩‍👧 FIRST"},
+		{"The committee decides", "the comittee decides"},
+	}
+	both(t, func(t *testing.T, a *apptest.App, agent, _ context.Context) {
+		seed := rand.Uint64()
+		r := rand.New(rand.NewPCG(seed, 0))
+		for round := range 6 {
+			subject := fmt.Sprint("order ", round)
+			var said [][2]string // its group, and how it is said
+			for g, ways := range groups {
+				for _, w := range ways {
+					said = append(said, [2]string{fmt.Sprint(g), w})
+				}
+			}
+			first := map[string]string{} // by group
+			for again := range 3 {
+				r.Shuffle(len(said), func(i, j int) { said[i], said[j] = said[j], said[i] })
+				for part := range slices.Chunk(said, 7) {
+					var objects []map[string]any
+					for _, s := range part {
+						objects = append(objects, about("belief", subject, s[1]))
+					}
+					ctx := agent
+					if r.IntN(2) == 0 {
+						ctx = a.Person(t)
+					}
+					for i, res := range remember(t, a, ctx, objects...) {
+						g, want := part[i][0], "existing"
+						if first[g] == "" && again == 0 {
+							first[g], want = res.ID, "created"
+						}
+						if res.ID != first[g] || res.Result != want {
+							t.Fatalf("seed %d, time %d: %q is %+v, was %s", seed, again, part[i][1], res, first[g])
+						}
+					}
+				}
+			}
+			ids := map[string]bool{}
+			for _, id := range first {
+				ids[id] = true
+			}
+			if n := len(held(t, a, `{"limit":200,"subject":`+quote(subject)+`}`)); n != len(groups) || len(ids) != n {
+				t.Fatalf("seed %d: %d are held, %d told, of %d", seed, n, len(ids), len(groups))
+			}
+		}
+	})
+}
+
+// Two agents, each with a token of its own, supersede one object at the same moment, and the owner accepts a proposal for it:
+// one wins, and the others hear which.
+func TestTwoAgentsAndTheOwnerSupersedeOne(t *testing.T) {
+	both(t, func(t *testing.T, a *apptest.App, agent, asking context.Context) {
+		other, me := a.As(t, a.Token(t, `{"name":"other","rate":0}`)), a.Person(t)
+		for round := range 8 {
+			id := remember(t, a, agent, about("decision", fmt.Sprint("s", round), fmt.Sprint("The first view of ", round)))[0].ID
+			waits := get[captured](t, a, asking, "supersede_context", fmt.Sprintf(`{"id":%q,"statement":"The view of the one who asks, %d"}`, id, round)).ID
+			calls := []struct {
+				ctx        context.Context
+				name, args string
+			}{
+				{agent, "supersede_context", fmt.Sprintf(`{"id":%q,"statement":"One view of %d","reason":"one"}`, id, round)},
+				{other, "supersede_context", fmt.Sprintf(`{"id":%q,"statement":"Another view of %d","reason":"two"}`, id, round)},
+				{me, "accept_proposal", fmt.Sprintf(`{"id":%q}`, waits)},
+			}
+			var wg sync.WaitGroup
+			begin := make(chan struct{})
+			errs, ids := make([]error, len(calls)), make([]string, len(calls))
+			for i, c := range calls {
+				wg.Go(func() {
+					<-begin
+					res, err := a.Runner.Run(c.ctx, c.name, json.RawMessage(c.args))
+					if errs[i] = err; err == nil {
+						var o struct{ ID string }
+						_ = json.Unmarshal(res.JSON, &o)
+						ids[i] = o.ID
+					}
+				})
+			}
+			close(begin)
+			wg.Wait()
+			won := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == "" })
+			if len(won) != 1 {
+				t.Fatalf("%q won: %v", won, errs)
+			}
+			for i, err := range errs {
+				if ids[i] == "" && (!fault.Is(err, fault.Conflict) || fault.From(err).Data["successor"] != won[0] || !strings.Contains(fault.From(err).Message, won[0])) {
+					t.Errorf("the loser %d heard %v", i, err)
+				}
+			}
+			current := held(t, a, `{"status":"current","subject":`+quote(fmt.Sprint("s", round))+`}`)
+			if len(current) != 1 || current[0].ID != won[0] || object(t, a, id).Successor != won[0] {
+				t.Errorf("%+v stand after %s won", current, won[0])
+			}
+		}
+	})
+}
