@@ -2,10 +2,10 @@ package app
 
 import (
 	"context"
-	"time"
 	"unicode"
 
 	"cairn/internal/memory"
+	"cairn/internal/op"
 	"cairn/internal/search"
 	"cairn/internal/task"
 	"cairn/internal/who"
@@ -125,10 +125,19 @@ func (p passages) text(ctx context.Context, f *memory.Found) error {
 	if f.Text = search.Passage(page.Text, f.Part); f.Text == "" {
 		f.Text = page.Text
 	}
-	if text, is := page.Metadata["at"].(string); is {
-		if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
-			f.At = at.UnixMicro()
+	f.At = momentOf(who.From(ctx), page.Metadata)
+	return nil
+}
+
+// momentOf gives when a thing was, by what its page says: 0 where it says nothing. A date is its first moment in the account's
+// zone.
+func momentOf(c *who.Caller, page map[string]any) int64 {
+	for _, field := range []string{"at", "decided_at", "date"} {
+		if text, is := page[field].(string); is {
+			if at, _, err := op.Moment(field, text, c.Zone); err == nil {
+				return at
+			}
 		}
 	}
-	return nil
+	return 0
 }

@@ -107,9 +107,6 @@ func (s *Service) gather(ctx context.Context, t *trace, heaps []string, idea str
 		return err
 	}
 	t.others = slices.DeleteFunc(t.others, func(f Found) bool { return f.At == 0 })
-	if err := s.dropUnsaid(ctx, t); err != nil {
-		return err
-	}
 	t.ranked = want
 	for len(want) > 0 && len(t.objects) < 4*mostMentions {
 		args := db.Args{}
@@ -127,11 +124,11 @@ func (s *Service) gather(ctx context.Context, t *trace, heaps []string, idea str
 			}
 		}
 	}
-	return nil
+	return s.dropTold(ctx, t)
 }
 
-// dropUnsaid leaves out the decisions whose context object is private, or waits for the owner or was declined.
-func (s *Service) dropUnsaid(ctx context.Context, t *trace) error {
+// dropTold leaves out the decisions whose context object is told of already, is private, or waits for the owner or was declined.
+func (s *Service) dropTold(ctx context.Context, t *trace) error {
 	var decisions []string
 	for _, f := range t.others {
 		if f.Kind == chronicle.DecisionKind {
@@ -145,7 +142,9 @@ func (s *Service) dropUnsaid(ctx context.Context, t *trace) error {
 	args := db.Args{}
 	unsaid, err := s.objects(ctx, `(o.private = 1 OR o.status IN ('proposed', 'declined')) AND o.id IN `+args.List(slices.Collect(maps.Values(of))), args)
 	t.others = slices.DeleteFunc(t.others, func(f Found) bool {
-		return slices.ContainsFunc(unsaid, func(o object) bool { return of[f.ID] == o.ID })
+		with, ok := of[f.ID]
+		_, told := t.objects[with]
+		return ok && (told || slices.ContainsFunc(unsaid, func(o object) bool { return o.ID == with }))
 	})
 	return err
 }
