@@ -233,6 +233,13 @@ func (s *story) check(query string, budget int) {
 		if lines != len(p.Items) || p.Truncated != (len(p.Notes) > 0) {
 			s.t.Fatalf("%d lines, %d items, truncated %v, notes %q", lines, len(p.Items), p.Truncated, p.Notes)
 		}
+		seen := map[string]bool{}
+		for _, i := range p.Items { // a blueprint is shown by its lines, and a task may be found and on today
+			if seen[i.ID] && i.Kind != "blueprint" && i.Kind != "task" {
+				s.t.Fatalf("%+v is shown twice:\n%s", i, p.Pack)
+			}
+			seen[i.ID] = true
+		}
 		var mine packed
 		apptest.Decode(s.t, w.Call(s.t, w.me, "get_context", args), &mine) // an agent may come to read it
 		for _, one := range []packed{p, mine} {

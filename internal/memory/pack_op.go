@@ -287,7 +287,9 @@ func (g *gathering) found(query string) (rank map[string]int, lines []line, err 
 			l.once = true
 			lines = append(lines, l)
 		} else if len(read) > 0 && read[0].ID == h.ID {
-			lines = append(lines, g.line(read[0]))
+			l := g.line(read[0])
+			l.once = h.Kind != "task" // what is on today is told as that too
+			lines = append(lines, l)
 			read = read[1:]
 		}
 	}
@@ -427,7 +429,9 @@ func (g *gathering) recent() ([]line, error) {
 	var lines []line
 	for _, e := range list {
 		if !e.Private && (e.Kind != chronicle.DecisionKind || settled[e.ID]) {
-			lines = append(lines, g.line(Found{Kind: e.Kind, ID: e.ID, Heap: e.Heap, Text: e.Summary, At: e.Moment()}))
+			l := g.line(Found{Kind: e.Kind, ID: e.ID, Heap: e.Heap, Text: e.Summary, At: e.Moment()})
+			l.once = true
+			lines = append(lines, l)
 		}
 	}
 	return lines, err
