@@ -40,12 +40,25 @@ type line struct {
 }
 
 // section is a part of a pack. share is what it may take of the budget, in percent; what a section leaves, later ones and
-// then earlier ones may take. more says how to get what didn't fit.
+// then earlier ones may take. more says how to get what didn't fit; capped, that there may be more than the lines given.
 type section struct {
-	title string
-	share int
-	lines []line
-	more  string
+	title  string
+	share  int
+	lines  []line
+	more   string
+	capped bool
+}
+
+// leftOut says how many of a section's lines are left out.
+func leftOut(title string, n int, capped bool, more string) string {
+	lines := count(n, "line", "lines") + " left out. "
+	if capped {
+		lines = "at least " + lines
+	}
+	if n == 0 {
+		lines = "there may be more. "
+	}
+	return title + ": " + lines + more
 }
 
 // pack is a text of at most a budget of characters.
@@ -166,9 +179,9 @@ func fill(sections []section, budget int) pack {
 				out++
 			}
 		}
-		if out > 0 {
+		if out > 0 || s.capped {
 			p.truncated = true
-			p.notes = append(p.notes, s.title+": "+count(out, "line", "lines")+" left out. "+s.more)
+			p.notes = append(p.notes, leftOut(s.title, out, s.capped, s.more))
 		}
 	}
 	p.text = b.String()

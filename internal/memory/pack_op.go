@@ -134,7 +134,16 @@ type gathering struct {
 	stands  *inForce
 	most    int // lines that a section may bring
 	budget  int // of characters
+
+	selfCut, recentCut bool // there is more than was read
 }
+
+// How many passages a pack brings at most, how much of what happened lately, and how many tasks of a day there are at most.
+const (
+	mostPassages = 40
+	mostRecent   = 50
+	mostOnDay    = 50
+)
 
 // about finds what a subject is: a person or project that is known by its id, slug or name, else what its words say.
 func (g *gathering) about(in subjectIn) (words string, names []string, err error) {
@@ -221,12 +230,12 @@ func (g *gathering) pack(budget int) (contextOut, error) {
 		return contextOut{}, err
 	}
 	p := fill([]section{
-		{"Who they are", 15, self, "get_self gives all of it."},
-		{"Preferences", 15, preferences, "Ask with a larger budget or a narrower query."},
-		{"Decisions and stances", 25, stances, "trace_lineage tells how one came about; a narrower query brings others."},
-		{"Passages", 25, passages, "search and fetch give them whole."},
-		{"Recently", 10, recent, "get_timeline gives more."},
-		{"Today, " + g.day, 10, today, "list_tasks gives more."},
+		{"Who they are", 15, self, "get_self gives all of it.", g.selfCut},
+		{"Preferences", 15, preferences, "Ask with a larger budget or a narrower query.", len(preferences) == g.most},
+		{"Decisions and stances", 25, stances, "trace_lineage tells how one came about; a narrower query brings others.", len(stances) == g.most},
+		{"Passages", 25, passages, "search and fetch give them whole.", len(passages) == mostPassages},
+		{"Recently", 10, recent, "get_timeline gives more.", g.recentCut},
+		{"Today, " + g.day, 10, today, "list_tasks gives more.", len(today) == mostOnDay},
 	}, budget)
 	return contextOut{Pack: p.text, Items: p.items, Budget: budget, Used: p.used, Truncated: &p.truncated, Notes: append(p.notes, g.notes...)}, nil
 }
@@ -270,7 +279,7 @@ func (g *gathering) found(query string) (rank map[string]int, lines []line, err 
 		if h.Kind == kindPast || h.Kind == kindContext && other(h) == nil || h.Kind == chronicle.DecisionKind && !settled[h.ID] { // what doesn't stand has no place here
 			continue
 		}
-		if len(shown) == usualSection/5 {
+		if len(shown) == mostPassages {
 			break
 		}
 		if shown = append(shown, h); h.Kind != kindContext {
@@ -394,6 +403,7 @@ func (g *gathering) self() ([]line, error) {
 		}
 	}
 	page, err := g.s.self(g.ctx, heap)
+	g.selfCut = page.LeftOut > 0
 	var lines []line
 	for _, l := range page.Lines {
 		text, cite, kind := l.Text, l.Group, l.Group
@@ -415,10 +425,11 @@ func (g *gathering) self() ([]line, error) {
 
 // recent gives what happened in the two weeks up to the day, newest first.
 func (g *gathering) recent() ([]line, error) {
-	list, err := g.s.Chronicle.Recent(g.ctx, g.heap, g.day, 50)
+	list, err := g.s.Chronicle.Recent(g.ctx, g.heap, g.day, mostRecent)
 	if err != nil {
 		return nil, err
 	}
+	g.recentCut = len(list) == mostRecent
 	var decisions []string
 	for _, e := range list {
 		if e.Kind == chronicle.DecisionKind {
@@ -466,7 +477,7 @@ func (g *gathering) layers(scope string) (contextOut, error) {
 		}
 		out.Layers[layer.name] = shown
 		if left := len(lines) - len(shown); left > 0 {
-			out.Notes = append(out.Notes, layer.name+": "+count(left, "line", "lines")+" left out. "+layer.more)
+			out.Notes = append(out.Notes, leftOut(layer.name, left, len(lines) >= g.most || layer.name == "self" && g.selfCut, layer.more))
 		}
 	}
 	return out, nil

@@ -105,8 +105,27 @@ func TestLongLinesEndBetweenCharacters(t *testing.T) {
 // A thing that two sections bring is shown once, and isn't told of as left out.
 func TestAThingIsShownOnce(t *testing.T) {
 	l := line{text: "I prefer tea", cite: "preference 2026-08-10", item: Item{ID: "a"}, once: true}
-	p := fill([]section{{"Who they are", 15, []line{l}, "."}, {"Preferences", 15, []line{l}, "."}}, leastBudget)
+	p := fill([]section{{title: "Who they are", share: 15, lines: []line{l}}, {title: "Preferences", share: 15, lines: []line{l}}}, leastBudget)
 	if strings.Count(p.text, "I prefer tea") != 1 || p.truncated || len(p.items) != 1 || strings.Contains(p.text, "## Preferences") {
 		t.Errorf("%+v", p)
+	}
+}
+
+// Where not even all that there is was looked at, the notes don't name a number as if it were.
+func TestNotesOfWhatWasNotRead(t *testing.T) {
+	l := line{text: strings.Repeat("x", 300), cite: "preference 2026-08-10"}
+	for _, c := range []struct {
+		lines  int
+		capped bool
+		want   string
+	}{{1, false, ""}, {1, true, "Preferences: there may be more. Ask."}, {3, false, "Preferences: 2 lines left out. Ask."}, {2, true, "Preferences: at least 1 line left out. Ask."}} {
+		s := section{title: "Preferences", share: 100, more: "Ask.", capped: c.capped}
+		for i := range c.lines {
+			l.item.ID = fmt.Sprint(i)
+			s.lines = append(s.lines, l)
+		}
+		if p := fill([]section{s}, leastBudget); strings.Join(p.notes, "|") != c.want || p.truncated != (c.want != "") {
+			t.Errorf("%d lines, capped %v: %q, truncated %v", c.lines, c.capped, p.notes, p.truncated)
+		}
 	}
 }
