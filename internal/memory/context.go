@@ -194,13 +194,33 @@ func (s *Service) contextPage(ctx context.Context, id string) (search.Page, bool
 	if err != nil {
 		return search.Page{}, false, err
 	}
+	before, err := s.seen(ctx, o.Supersedes)
+	if err != nil {
+		return search.Page{}, false, err
+	}
+	after, err := s.seen(ctx, o.Successor)
+	if err != nil {
+		return search.Page{}, false, err
+	}
 	m := map[string]any{"kind": o.Kind, "status": o.Status, "at": op.Stamp(o.At), "updated_at": op.Stamp(o.UpdatedAt)}
-	for name, v := range map[string]string{"subject": o.Subject, "supersedes": text(o.Supersedes), "successor": text(o.Successor), "reason": text(o.Reason)} {
+	for name, v := range map[string]string{"subject": o.Subject, "supersedes": before, "successor": after, "reason": text(o.Reason)} {
 		if v != "" {
 			m[name] = v
 		}
 	}
 	return search.Page{Card: search.Card{ID: o.ID, Title: o.title(), URL: s.link(o)}, Text: o.Statement, Metadata: m}, true, nil
+}
+
+// seen gives the id of an object if the caller may be told of it, else "".
+func (s *Service) seen(ctx context.Context, id *string) (string, error) {
+	if id == nil {
+		return "", nil
+	}
+	found, err := s.objects(ctx, `o.id = $1`, []any{*id})
+	if err != nil || len(found) == 0 || !found[0].public(who.From(ctx)) {
+		return "", err
+	}
+	return *id, nil
 }
 
 // objects reads context objects outside a write. where is SQL on the table o and what follows it.

@@ -87,10 +87,14 @@ func (s *Service) makeContext(ctx context.Context, tx *db.Tx, heap string, t tol
 	}
 	if same != nil {
 		out := captured(same, "existing", stripped)
-		if same.Status == superseded && same.Successor != nil {
-			out.Similar, out.Note = []string{*same.Successor}, "the owner changed their mind since: supersede the one named in similar if they are back at this"
+		if same.Status != superseded {
+			return same, out, nil
 		}
-		return same, out, nil
+		next, err := living(tx, same.Successor)
+		if err == nil && next != nil && next.visible(c) {
+			out.Similar, out.Note = []string{next.ID}, "the owner changed their mind since: supersede the one named in similar if they are back at this"
+		}
+		return same, out, err
 	}
 	near, err := s.neighbours(tx, o, c)
 	if err != nil {
@@ -250,7 +254,7 @@ func (s *Service) replace(ctx context.Context, tx *db.Tx, old, o *object, reason
 		out.ID, out.Result, out.Status = same.ID, "existing", same.Status
 		return out, nil
 	}
-	if err := replaceable(tx, old); err != nil {
+	if err := replaceable(tx, c, old); err != nil {
 		return out, err
 	}
 	if same != nil && same.ID == old.ID {
@@ -283,7 +287,7 @@ func (s *Service) replace(ctx context.Context, tx *db.Tx, old, o *object, reason
 }
 
 // replaceable refuses to supersede what doesn't stand, and names what does.
-func replaceable(tx *db.Tx, old *object) error {
+func replaceable(tx *db.Tx, c *who.Caller, old *object) error {
 	switch old.Status {
 	case current:
 		return nil
@@ -294,6 +298,9 @@ func replaceable(tx *db.Tx, old *object) error {
 		}
 		if next == nil { // its successor was taken back
 			return nil
+		}
+		if !next.visible(c) {
+			return fault.New(fault.Conflict, "it was superseded already, by something that the owner keeps to themselves").With("id", old.ID)
 		}
 		return fault.New(fault.Conflict, "it was superseded already, by %s: supersede that one", next.ID).With("successor", next.ID)
 	}

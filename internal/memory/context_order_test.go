@@ -121,3 +121,22 @@ func TestTwoAgentsAndTheOwnerSupersedeOne(t *testing.T) {
 		}
 	})
 }
+
+// What the owner keeps to themselves is not named by what it took the place of, nor by what took its place.
+func TestPrivateNeighboursInAChainAreNotNamed(t *testing.T) {
+	both(t, func(t *testing.T, a *apptest.App, agent, _ context.Context) {
+		me := a.Person(t)
+		first := remember(t, a, agent, about("belief", "home", "I live in Paris"))[0].ID
+		second := get[captured](t, a, agent, "supersede_context", `{"id":"`+first+`","statement":"I live in Lyon"}`).ID
+		third := get[captured](t, a, agent, "supersede_context", `{"id":"`+second+`","statement":"I live in Nice"}`).ID
+		a.Call(t, me, "set_context_private", `{"id":"`+second+`","private":true}`)
+		seen := string(a.Call(t, agent, "fetch", `{"id":"`+first+`"}`)) + string(a.Call(t, agent, "fetch", `{"id":"`+third+`"}`)) + string(a.Call(t, agent, "trace_lineage", `{"idea":"where I live"}`)) +
+			fmt.Sprint(remember(t, a, agent, about("belief", "home", "I live in Paris")), a.Fails(t, agent, "supersede_context", `{"id":"`+first+`","statement":"I live in Metz"}`, fault.Conflict))
+		if strings.Contains(seen, second) || strings.Contains(seen, "Lyon") {
+			t.Errorf("an agent saw %s: %s", second, seen)
+		}
+		if mine := string(a.Call(t, me, "fetch", `{"id":"`+first+`"}`)); !strings.Contains(mine, second) {
+			t.Errorf("the owner doesn't see the successor: %s", mine)
+		}
+	})
+}

@@ -118,7 +118,7 @@ func (s *Service) acceptChange(ctx context.Context, tx *db.Tx, o *object) error 
 	if old.ID == o.ID {
 		return nil
 	}
-	if err := replaceable(tx, old); err != nil {
+	if err := replaceable(tx, who.From(ctx), old); err != nil {
 		return err
 	}
 	var reason *string
