@@ -37,7 +37,7 @@ var may = map[string][]string{
 	"job":       {"db", "who"},
 	"chronicle": {"change", "db", "fault", "meaning", "op", "rawjson", "search", "who"},
 	"memory":    {"audit", "change", "chronicle", "db", "fault", "job", "meaning", "op", "rawjson", "search", "who"},
-	"task":      {"change", "db", "fault", "op", "rawjson", "search", "who"},
+	"task":      {"change", "db", "fault", "meaning", "op", "rawjson", "search", "who"},
 	"edge":      {"audit", "db", "fault", "rawjson", "who"},
 	"mcp":       {"edge", "fault", "op", "rawjson", "who"},
 	"web":       {"account", "edge", "fault", "oauth", "op", "rawjson", "signin", "who"},

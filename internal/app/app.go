@@ -67,6 +67,8 @@ type App struct {
 	Jobs     *job.Queue
 	Created  bool // the first account was made just now
 
+	engine   *search.Engine
+	maker    *meaning.Maker
 	limiter  *audit.Limiter
 	registry *prometheus.Registry
 	log      *slog.Logger
@@ -101,12 +103,10 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 		_ = d.Close()
 		return nil, err
 	}
-	model := embed.Builtin()
-	if e := c.Embeddings; e.URL != "" {
-		if model, err = embed.NewHTTP(embed.Endpoint{URL: e.URL, Key: e.Key, Model: e.Model}); err != nil {
-			_ = d.Close()
-			return nil, fmt.Errorf("CAIRN_EMBEDDINGS_URL: %w", err)
-		}
+	model, err := modelOf(c)
+	if err != nil {
+		_ = d.Close()
+		return nil, err
 	}
 	engine := search.New(d, indexBytes)
 	engine.UseModel(model)
@@ -119,9 +119,9 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	memories.Features = features(engine, sources, tasks)
 	a.Jobs = job.New(d, o.Log)
 	a.Recorder = audit.NewRecorder(d, o.Log, c.UsageLogs, a.registry)
-	maker := meaning.NewMaker(d, model, finder.Texts())
-	maker.Calls = func() uint64 { n, _, _ := a.Recorder.Totals(); return n }
-	a.Jobs.Handle(maker.Jobs()...)
+	a.engine, a.maker = engine, meaning.NewMaker(d, model, finder.Texts())
+	a.maker.Calls = func() uint64 { requests, _, tools := a.Recorder.Totals(); return requests + tools }
+	a.Jobs.Handle(a.maker.Jobs()...)
 	refused := func(key, address, userAgent string) {
 		a.Recorder.Event(audit.Event{Event: audit.RateLimitExceeded, Actor: key, Address: address, UserAgent: userAgent})
 	}
@@ -139,8 +139,21 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 		sdkLog = o.Log
 	}
 	a.Tools = mcp.New(a.Runner, Version, sdkLog, o.Fixtures)
-	a.watch(engine)
+	a.watch()
 	return a, nil
+}
+
+// modelOf gives the model that texts are embedded by.
+func modelOf(c *config.Config) (embed.Model, error) {
+	e := c.Embeddings
+	if e.URL == "" {
+		return embed.Builtin(), nil
+	}
+	m, err := embed.NewHTTP(embed.Endpoint{URL: e.URL, Key: e.Key, Model: e.Model})
+	if err != nil {
+		return nil, fmt.Errorf("CAIRN_EMBEDDINGS_URL: %w", err)
+	}
+	return m, nil
 }
 
 // openSignin makes what people sign in with and agents are let in by.
@@ -206,14 +219,35 @@ func (a *App) Close() error {
 }
 
 // watch adds gauges of what is inside to the metrics.
-func (a *App) watch(engine *search.Engine) {
-	gauge := func(name, help string, f func() float64) {
-		a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
+func (a *App) watch() {
+	for name, g := range map[string]struct {
+		help string
+		f    func() float64
+	}{
+		"cairn_search_index_bytes":    {"Memory of the search indexes.", func() float64 { _, n := a.engine.Stats(); return float64(n) }},
+		"cairn_search_heaps":          {"Heaps whose search index is in memory.", func() float64 { n, _ := a.engine.Stats(); return float64(n) }},
+		"cairn_db_writes_total":       {"Writes committed since the start.", func() float64 { n, _ := a.DB.Counts(); return float64(n) }},
+		"cairn_db_commits_total":      {"Commits since the start; waiting writes share one.", func() float64 { _, n := a.DB.Counts(); return float64(n) }},
+		"cairn_model_paused":          {"1 while the model isn't asked to embed questions, since it failed: search goes by words alone.", func() float64 { paused, _ := a.engine.Model(); return number(paused) }},
+		"cairn_model_failures":        {"Failures in a row of embedding questions, or of embedding things in the background.", func() float64 { return float64(a.modelFailures()) }},
+		"cairn_embed_waiting":         {"Things that still lack vectors of the model, in the run that is on here.", func() float64 { return float64(a.maker.State().Waiting) }},
+		"cairn_embedded_things_total": {"Things that got vectors since the start.", func() float64 { return float64(a.maker.State().Made) }},
+	} {
+		a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: g.help}, g.f))
 	}
-	gauge("cairn_search_index_bytes", "Memory of the search indexes.", func() float64 { _, n := engine.Stats(); return float64(n) })
-	gauge("cairn_search_heaps", "Heaps whose search index is in memory.", func() float64 { n, _ := engine.Stats(); return float64(n) })
-	gauge("cairn_db_writes_total", "Writes committed since the start.", func() float64 { n, _ := a.DB.Counts(); return float64(n) })
-	gauge("cairn_db_commits_total", "Commits since the start; waiting writes share one.", func() float64 { _, n := a.DB.Counts(); return float64(n) })
+}
+
+func number(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// modelFailures is how often in a row the model failed, at questions or at things.
+func (a *App) modelFailures() int {
+	_, failures := a.engine.Model()
+	return max(failures, int(a.maker.State().Failures))
 }
 
 // limitTool counts a call against its tool's limit.
@@ -251,7 +285,10 @@ func (a *App) health(ctx context.Context) any {
 		State    string `json:"state"`
 		Failures *int   `json:"failures,omitempty"`
 	}
-	none := 0
+	failures, model := a.modelFailures(), "closed"
+	if paused, _ := a.engine.Model(); paused {
+		model = "open"
+	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	status, database := "ok", "ok"
@@ -260,7 +297,7 @@ func (a *App) health(ctx context.Context) any {
 	}
 	requests, failed, tools := a.Recorder.Totals()
 	return map[string]any{"status": status, "version": Version,
-		"components": map[string]component{"database": {State: database}, "model": {State: "closed", Failures: &none}},
+		"components": map[string]component{"database": {State: database}, "model": {State: model, Failures: &failures}},
 		"metrics":    map[string]uint64{"requests": requests, "errors": failed, "tools": tools}}
 }
 

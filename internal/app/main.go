@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"cairn/internal/db"
 	"cairn/internal/edge"
 	"cairn/internal/mcp"
+	"cairn/internal/meaning"
 	"cairn/internal/memory"
 	"cairn/internal/oauth"
 	"cairn/internal/op"
@@ -56,6 +58,10 @@ func openLocal(ctx context.Context, c *config.Config, log *slog.Logger) (*cli.Lo
 		SetupLink: a.setupLink,
 		Stdio: func(ctx context.Context, in io.Reader, out io.Writer) error {
 			h := mcp.NewHandler(a.Tools, &edge.Edge{Public: c.PublicURL, Log: log}, nil, nil)
+			jctx, stop := context.WithCancel(ctx)
+			worked := make(chan struct{})
+			go func() { defer close(worked); a.Jobs.Run(jctx, 1) }()
+			defer func() { stop(); <-worked }()
 			return h.Stdio(ctx, in, out, func(ctx context.Context) (*who.Caller, error) {
 				caller, err := a.Accounts.Owner(ctx, "", false)
 				if err == nil {
@@ -113,7 +119,41 @@ func doctor(ctx context.Context, c *config.Config) []cli.Check {
 	} else {
 		add("clock", true, "no write lies in the future; it is "+now.UTC().Format(time.RFC3339), "")
 	}
+	if ok && r.Schema == db.SchemaVersion() {
+		says, do := embedded(ctx, c)
+		add("search by meaning", do == "", says, do)
+	}
 	return append(checks, port(ctx, c, r.Serving))
+}
+
+// embedded says how much of the data can be found by its meaning.
+func embedded(ctx context.Context, c *config.Config) (says, do string) {
+	const look = "the log of the server says more; where CAIRN_EMBEDDINGS_URL is set, check that its endpoint answers"
+	model, err := modelOf(c)
+	if err != nil {
+		return err.Error(), "set the key that is named"
+	}
+	d, err := db.Open(ctx, db.Config{Dir: c.Data, URL: c.DatabaseURL})
+	if err != nil {
+		return err.Error(), look
+	}
+	defer d.Close()
+	var kinds []string
+	for _, src := range slices.Concat(task.New(nil, nil, nil).Sources(), memory.New(nil, nil, nil).Sources()) {
+		if src.Text != nil {
+			kinds = append(kinds, src.Kind)
+		}
+	}
+	lacking, all, failure, err := meaning.Lacking(ctx, d, model.ID(), kinds)
+	switch {
+	case err != nil:
+		return err.Error(), look
+	case failure != "":
+		return fmt.Sprintf("%d of %d things have no vectors of the model %s: %s", lacking, all, model.ID(), failure), look
+	case lacking > 0:
+		return fmt.Sprintf("%d of %d things have no vectors of the model %s yet and are found by their words; a server, or mcp --stdio, makes them while it runs", lacking, all, model.ID()), ""
+	}
+	return fmt.Sprintf("all of %d things have vectors of the model %s", all, model.ID()), ""
 }
 
 // schema says how a database is.

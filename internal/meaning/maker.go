@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cairn/internal/db"
@@ -49,6 +50,34 @@ type Maker struct {
 	seen   map[string]int64 // at the last look: the counters of heaps where something may lack them
 	still  time.Time        // since when they are so
 	moving time.Time        // since when there are any
+
+	waiting, made, failures atomic.Int64
+}
+
+// State is how far the making of vectors is on this server.
+type State struct {
+	Waiting  int64 // things that lack vectors, as far as the run that is on knows; 0 = none is on
+	Made     int64 // things that got theirs since the start
+	Failures int64 // things in a row that the model didn't embed
+}
+
+// State tells how far it is.
+func (m *Maker) State() State { return State{m.waiting.Load(), m.made.Load(), m.failures.Load()} }
+
+// Lacking counts, for whoever looks at a database from outside, how many things of some kinds have no vectors of a model and
+// how many there are; failure is why the last run on them ended, "" where it ended well.
+func Lacking(ctx context.Context, d *db.DB, model string, kinds []string) (lacking, all int64, failure string, err error) {
+	args := db.Args{}
+	err = d.One(ctx, `SELECT count(*), COALESCE(sum(CASE WHEN EXISTS (SELECT 1 FROM search_vector v WHERE v.heap = p.heap AND v.thing = p.thing AND v.part = 0 AND v.model = `+args.Add(model)+` AND v.seq > p.seq) THEN 0 ELSE 1 END), 0)
+		FROM search_passage p WHERE p.part = 0 AND p.gone = 0 AND p.kind IN `+args.List(kinds), args, &all, &lacking)
+	if err != nil {
+		return 0, 0, "", err
+	}
+	err = d.One(ctx, `SELECT error FROM job WHERE kind IN ('`+jobEmbedAll+`', '`+jobEmbed+`') AND state = 'ready' AND attempt > 0 ORDER BY kind DESC, id LIMIT 1`, nil, &failure)
+	if db.IsNone(err) {
+		err = nil
+	}
+	return lacking, all, failure, err
 }
 
 // NewMaker makes a maker for the kinds of things that have a text.
@@ -169,6 +198,11 @@ func (m *Maker) missing(ctx context.Context, heap string, after int64, limit int
 
 // embedAll embeds until nothing lacks vectors.
 func (m *Maker) embedAll(ctx context.Context, _ json.RawMessage, progress func(done, total int)) error {
+	defer m.waiting.Store(0)
+	return m.sweep(ctx, progress)
+}
+
+func (m *Maker) sweep(ctx context.Context, progress func(done, total int)) error {
 	m.mu.Lock()
 	if time.Since(m.full) > sweepEvery {
 		m.full = time.Now()
@@ -189,7 +223,7 @@ func (m *Maker) embedAll(ctx context.Context, _ json.RawMessage, progress func(d
 			}
 			s.total += n
 		}
-		progress(s.done, s.total)
+		s.tell(0)
 		for _, heap := range slices.Sorted(maps.Keys(seqs)) {
 			if err := s.heap(ctx, heap); err != nil {
 				return err
@@ -233,9 +267,17 @@ func (s *sweep) heap(ctx context.Context, heap string) error {
 		if err := s.m.put(ctx, heap, ready); err != nil {
 			return err
 		}
-		s.done += len(ready)
-		s.progress(s.done, max(s.total, s.done))
+		s.tell(len(ready))
 	}
+}
+
+// tell counts what was done.
+func (s *sweep) tell(more int) {
+	s.done += more
+	s.total = max(s.total, s.done)
+	s.m.made.Add(int64(more))
+	s.m.waiting.Store(int64(s.total - s.done))
+	s.progress(s.done, s.total)
 }
 
 // one embeds a thing. One that can't be is left to a job of its own, so that it holds up nothing else.
@@ -285,10 +327,18 @@ func (m *Maker) embed(ctx context.Context, t *thing) error {
 	}
 	cut := pieces(text)
 	t.vectors, err = m.model.Embed(ctx, cut)
-	if err == nil && len(t.vectors) != len(cut) {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil && len(t.vectors) != len(cut):
 		err = fmt.Errorf("the model gave %d vectors for %d texts", len(t.vectors), len(cut))
 	}
-	return err
+	if err != nil {
+		m.failures.Add(1)
+		return err
+	}
+	m.failures.Store(0)
+	return nil
 }
 
 const standing = `SELECT seq FROM search_passage WHERE heap = $1 AND thing = $2 AND part = 0 AND gone = 0`

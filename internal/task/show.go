@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"cairn/internal/db"
+	"cairn/internal/meaning"
 	"cairn/internal/op"
 	"cairn/internal/search"
 	"cairn/internal/who"
@@ -14,9 +15,29 @@ import (
 // Sources are the kinds of thing that search and fetch show.
 func (s *Service) Sources() []search.Source {
 	return []search.Source{
-		{Kind: kindTask, Area: area, Cards: s.cards("task", "tasks"), Page: s.taskPage},
-		{Kind: kindProject, Area: area, Cards: s.cards("project", "projects"), Page: s.projectPage},
+		{Kind: kindTask, Area: area, Cards: s.cards("task", "tasks"), Page: s.taskPage, Text: s.taskText},
+		{Kind: kindProject, Area: area, Cards: s.cards("project", "projects"), Page: s.projectPage, Text: s.projectText},
 	}
+}
+
+// taskText and projectText give what of a task and a project is embedded.
+func (s *Service) taskText(ctx context.Context, id string) (meaning.Text, bool, error) {
+	t := &row{}
+	err := s.db.One(ctx, `SELECT name, description, work_notes FROM task WHERE id = $1`, []any{id}, &t.Name, &t.Description, &t.WorkNotes)
+	return embedded(t.doc(), err)
+}
+
+func (s *Service) projectText(ctx context.Context, id string) (meaning.Text, bool, error) {
+	p := &project{}
+	err := s.db.One(ctx, `SELECT name, current_focus FROM project WHERE id = $1`, []any{id}, &p.Name, &p.Focus)
+	return embedded(p.doc(), err)
+}
+
+func embedded(d search.Doc, err error) (meaning.Text, bool, error) {
+	if db.IsNone(err) {
+		return meaning.Text{}, false, nil
+	}
+	return meaning.Text{Title: d.Title, Body: d.Body}, err == nil, err
 }
 
 // cards reads the lines of tasks or projects, whose links begin with path.
