@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"cairn/bench/host"
 )
 
 func TestParseStat(t *testing.T) {
@@ -13,29 +15,6 @@ func TestParseStat(t *testing.T) {
 	}
 	if _, err := parseStat([]byte("42 (x) S 1")); err == nil {
 		t.Error("a stat file that is too short passed")
-	}
-}
-
-func TestWordsDiffer(t *testing.T) {
-	seen := map[string]uint64{}
-	for rank := range uint64(vocabulary) {
-		w := word(rank)
-		if other, twice := seen[w]; twice {
-			t.Fatalf("ranks %d and %d are both spelled %s", other, rank, w)
-		}
-		seen[w] = rank
-	}
-	if a, b := newWords(3).text(35, 80), newWords(3).text(35, 80); a != b {
-		t.Error("equal seeds drew different words")
-	}
-}
-
-func TestFileSystem(t *testing.T) {
-	mounts := "a / ext4 rw 0 0\nb /mnt tmpfs rw 0 0\nc /mnt/deep xfs rw 0 0\n"
-	for dir, want := range map[string]string{"/mnt/deep/x": "xfs", "/mnt/deeper": "tmpfs", "/home": "ext4"} {
-		if got := fileSystem(mounts, dir); got != want {
-			t.Errorf("%s: %s, want %s", dir, got, want)
-		}
 	}
 }
 
@@ -71,11 +50,11 @@ func TestFigures(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	got, err := metrics(strings.NewReader("# HELP a b\na 12\nb{x=\"1\"} 3\nc 1.5e+06\n"), "c", "a")
+	got, err := host.Metrics(strings.NewReader("# HELP a b\na 12\nb{x=\"1\"} 3\nc 1.5e+06\n"), "c", "a")
 	if err != nil || got[0] != 1.5e6 || got[1] != 12 {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if _, err := metrics(strings.NewReader("a 1\n"), "b"); err == nil {
+	if _, err := host.Metrics(strings.NewReader("a 1\n"), "b"); err == nil {
 		t.Error("a value that is missing passed")
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"cairn/bench/made"
 )
 
 // connections is how many the comparison runs with.
@@ -82,7 +84,7 @@ func (b *bench) contenders(short, long folder) []*contender {
 			return c, f.remove, err
 		}
 	}
-	noop := func(i int) []byte { return toolCall(i, "noop", taskArgs{Name: "nothing to be done"}) }
+	noop := func(i int) []byte { return toolCall(i, "noop", made.Task{Name: "nothing to be done"}) }
 	list := func(i int) []byte { return toolCall(i, "list_tasks", struct{}{}) }
 	of := number(float64(b.size.tasks))
 	return []*contender{
@@ -90,7 +92,7 @@ func (b *bench) contenders(short, long folder) []*contender {
 		{name: "bare go-sdk, no-op tool", start: peer("bare"), body: noop, more: 1},
 		{name: "list_tasks, 50 of " + of + " short", start: cairn(short), body: list, more: 1, rows: 50},
 		{name: "list_tasks, 50 of " + of + " long", start: cairn(long), body: list, more: 1, rows: 50},
-		{name: "create_personal_task", start: cairn(short), body: func(i int) []byte { return toolCall(i, "create_personal_task", newTask(1_000_000+i, false)) }, more: 1},
+		{name: "create_personal_task", start: cairn(short), body: func(i int) []byte { return toolCall(i, "create_personal_task", made.NewTask(1_000_000+i, false)) }, more: 1},
 		{name: "complete_task, each another", start: cairn(short), body: func(i int) []byte {
 			return toolCall(i, "complete_task", map[string]string{"task_id": short.ids[i]})
 		}, more: 1},

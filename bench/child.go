@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"cairn/bench/host"
 )
 
 // child is a server process that this program started.
@@ -152,22 +154,11 @@ func (c *child) memory() (resident, files int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	if resident, err = kilobytes(b, "VmRSS"); err != nil {
+	if resident, err = host.Kilobytes(b, "VmRSS"); err != nil {
 		return 0, 0, err
 	}
-	files, err = kilobytes(b, "RssFile")
+	files, err = host.Kilobytes(b, "RssFile")
 	return resident, files, err
-}
-
-// kilobytes finds a value such as "VmRSS:  1234 kB" in a file of /proc.
-func kilobytes(b []byte, key string) (int64, error) {
-	for line := range strings.Lines(string(b)) {
-		if f := strings.Fields(line); len(f) >= 2 && f[0] == key+":" {
-			n, err := strconv.ParseInt(f[1], 10, 64)
-			return n << 10, err
-		}
-	}
-	return 0, fmt.Errorf("there is no %s", key)
 }
 
 // tail keeps the end of what a server logs, for the error that ends a run.

@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"cairn/bench/made"
 	"cairn/internal/signin"
 )
 
@@ -251,7 +252,7 @@ func (b *bench) oauthCalls(ctx context.Context, s *child, f folder, p *person) e
 		body func(i int) []byte
 	}{
 		{"list_tasks", func(i int) []byte { return toolCall(i, "list_tasks", struct{}{}) }},
-		{"create_personal_task", func(i int) []byte { return toolCall(i, "create_personal_task", newTask(5_000_000+i, false)) }},
+		{"create_personal_task", func(i int) []byte { return toolCall(i, "create_personal_task", made.NewTask(5_000_000+i, false)) }},
 	} {
 		costs := map[string][]float64{}
 		for range b.size.rounds {

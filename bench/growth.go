@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"cairn/bench/made"
 )
 
 // grown is one size of the data and what was measured on it.
@@ -70,7 +72,7 @@ func (b *bench) growRound(ctx context.Context, g *grown, round int) error {
 		return err
 	}
 	c, err := s.weigh(ctx, load{conns: connections, total: b.size.growReqs, body: func(i int) []byte {
-		return toolCall(i, "create_personal_task", newTask(1_000_000*(round+1)+i, true))
+		return toolCall(i, "create_personal_task", made.NewTask(1_000_000*(round+1)+i, true))
 	}})
 	if err != nil {
 		return err
@@ -93,7 +95,7 @@ func (b *bench) searchRound(ctx context.Context, g *grown) error {
 		return err
 	}
 	defer s.stop()
-	w := newWords(7)
+	w := made.NewWords(7)
 	queries := func(tool string, query func() string) load {
 		list := make([][]byte, b.size.searches)
 		for i := range list {
@@ -101,13 +103,13 @@ func (b *bench) searchRound(ctx context.Context, g *grown) error {
 		}
 		return load{conns: 1, total: len(list), body: func(i int) []byte { return list[i%len(list)] }}
 	}
-	asTheyOccur := func() string { return w.text(5, 5) }
+	asTheyOccur := func() string { return w.Text(5, 5) }
 	k, err := s.weigh(ctx, queries("search", asTheyOccur))
 	if err != nil {
 		return err
 	}
 	g.search, g.searchCPU = k.outcome, k.cpu
-	if g.content, err = s.drive(ctx, queries("search", func() string { return w.ranked(5, 60, 600) })); err != nil {
+	if g.content, err = s.drive(ctx, queries("search", func() string { return w.Ranked(5, 60, 600) })); err != nil {
 		return err
 	}
 	if g.find, err = s.drive(ctx, queries("list_tasks", asTheyOccur)); err != nil {
@@ -136,7 +138,7 @@ func (g *grown) first(ctx context.Context, s *child) error {
 		return err
 	}
 	begin := time.Now()
-	answer, err := s.ask(ctx, toolCall(0, "search", map[string]string{"query": newWords(8).text(5, 5)}))
+	answer, err := s.ask(ctx, toolCall(0, "search", map[string]string{"query": made.NewWords(8).Text(5, 5)}))
 	took := time.Since(begin)
 	if err != nil {
 		return err
@@ -175,7 +177,7 @@ func (b *bench) reportGrowth(sizes []*grown) {
 		b.size.growRounds, number(float64(b.size.growReqs)), connections)
 	s.note = fmt.Sprintf("Five words a query, %s different queries of each kind, one at a time, timed by the client over HTTP. Words are drawn as they occur in the tasks' text (Zipf 1.1, %s words), the commonest in most tasks; "+
 		"beside that from the ranks 60 to 600. The first search loads the heap, in a fresh process with the file in the system's cache: the slowest of %d. RSS is with the heap loaded, after these searches.",
-		number(float64(b.size.searches)), number(vocabulary), b.size.colds)
+		number(float64(b.size.searches)), number(made.Vocabulary), b.size.colds)
 	b.rep.tables = append(b.rep.tables, t, s)
 	at := func(what string) string {
 		return what + " at " + number(float64(most.tasks)) + " tasks"

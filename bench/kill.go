@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"sync"
 	"time"
+
+	"cairn/bench/made"
 )
 
 // killers is how many connections create while the server is killed.
@@ -69,13 +71,13 @@ func (b *bench) killOnce(ctx context.Context, f folder, round int, acked map[str
 	var mu sync.Mutex
 	ref := func(i int) string { return fmt.Sprintf("kill-%d-%d", round, i) }
 	dies := make(chan struct{})
-	time.AfterFunc(b.size.writeFor/4+time.Duration(newWords(uint64(round)).Int64N(int64(b.size.writeFor)/4)), func() {
+	time.AfterFunc(b.size.writeFor/4+time.Duration(made.NewWords(uint64(round)).Int64N(int64(b.size.writeFor)/4)), func() {
 		close(dies)
 		s.stop()
 	})
 	_, err = s.drive(ctx, load{conns: killers, until: time.Minute,
 		body: func(i int) []byte {
-			t := newTask(i, false)
+			t := made.NewTask(i, false)
 			t.ExternalRef = ref(i)
 			return toolCall(i, "create_personal_task", t)
 		},

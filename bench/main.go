@@ -1,5 +1,6 @@
 // Bench measures Cairn beside a plain net/http server and a bare go-sdk server, how its costs grow with the data, that
-// acknowledged writes survive a kill, and what a start and an idle server cost. It prints the tables and writes RESULTS.md.
+// acknowledged writes survive a kill, what a start and an idle server cost, how long a pack takes, and what embedding in the
+// background does to others. It prints the tables and writes RESULTS.md.
 //
 // Every server is a process of its own: CPU per request is what that process used, whatever the client costs. Everything is
 // bound to loopback and lives in a temporary folder; TMPDIR says where, and so on which disk the writes are durable.
@@ -20,6 +21,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"cairn/bench/host"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -92,13 +95,16 @@ type sizes struct {
 	starts     int
 	idle       time.Duration
 	consents   int // of each browser
+	packItems  []int
+	packs      int // queries
+	captures   int
 }
 
 var (
 	fullSizes = sizes{rounds: 7, besideReqs: 4000, tasks: 10_000, growRounds: 5, grow: []int{1000, 10_000, 100_000}, growReqs: 2000,
-		searches: 1000, colds: 3, writeFor: 3 * time.Second, writeRuns: 3, kills: 8, starts: 9, idle: 2 * time.Second, consents: 5}
+		searches: 1000, colds: 3, writeFor: 3 * time.Second, writeRuns: 3, kills: 8, starts: 9, idle: 2 * time.Second, consents: 5, packItems: []int{10_000, 100_000}, packs: 500, captures: 1000}
 	quickSizes = sizes{rounds: 2, besideReqs: 400, tasks: 1000, growRounds: 2, grow: []int{200, 2000}, growReqs: 200,
-		searches: 100, colds: 1, writeFor: 400 * time.Millisecond, writeRuns: 1, kills: 2, starts: 2, idle: time.Second, consents: 1}
+		searches: 100, colds: 1, writeFor: 400 * time.Millisecond, writeRuns: 1, kills: 2, starts: 2, idle: time.Second, consents: 1, packItems: []int{1000}, packs: 50, captures: 100}
 )
 
 type section struct {
@@ -106,7 +112,7 @@ type section struct {
 	run  func(*bench, context.Context) error
 }
 
-var sections = []section{{"beside", (*bench).beside}, {"growth", (*bench).growth}, {"writes", (*bench).writes}, {"kill", (*bench).kill}, {"idle", (*bench).idleServer}, {"oauth", (*bench).consent}}
+var sections = []section{{"beside", (*bench).beside}, {"growth", (*bench).growth}, {"writes", (*bench).writes}, {"kill", (*bench).kill}, {"idle", (*bench).idleServer}, {"oauth", (*bench).consent}, {"packs", (*bench).packs}, {"captures", (*bench).captures}}
 
 func sectionNames() []string {
 	var names []string
@@ -135,7 +141,7 @@ func measure(ctx context.Context, quick bool, chosen []string) (_ *report, err e
 	if err := build.Run(); err != nil {
 		return nil, fmt.Errorf("building cairn: %w", err)
 	}
-	m, err := look(b.dir)
+	m, err := host.Look(b.dir)
 	if err != nil {
 		return nil, err
 	}

@@ -8,11 +8,13 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"cairn/bench/host"
 )
 
 // report is what a run found.
 type report struct {
-	machine machine
+	machine host.Machine
 	quick   bool
 	start   time.Time
 	took    time.Duration
@@ -63,7 +65,7 @@ func (r *report) markdown() string {
 		b.WriteString("A quick run: it shows that the benchmark works, its figures mean little.\n\n")
 	}
 	fmt.Fprintf(&b, "Made by `make bench` on %s, in %v. %d cores, %s, %.1f GiB of memory, Linux %s, Go %s, go-sdk %s, data on %s. Load of the machine at the start: %s.\n\n",
-		r.start.UTC().Format(time.DateOnly), r.took.Round(time.Second), m.cores, m.cpu, float64(m.memory)/(1<<30), m.kernel, m.goVersion, m.sdk, m.fs, m.load)
+		r.start.UTC().Format(time.DateOnly), r.took.Round(time.Second), m.Cores, m.CPU, float64(m.Memory)/(1<<30), m.Kernel, m.GoVersion, m.SDK, m.FS, m.Load)
 	t := table{title: "Targets", head: []string{"figure", "target", "measured", "verdict"}}
 	for _, want := range r.targets {
 		sign := "<= "

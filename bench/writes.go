@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"cairn/bench/host"
+	"cairn/bench/made"
 	"cairn/internal/audit"
 	"cairn/internal/change"
 	"cairn/internal/db"
@@ -59,7 +61,7 @@ func (b *bench) writes(ctx context.Context) error {
 	t.note = fmt.Sprintf("SQLite with synchronous FULL. Creates are create_personal_task over HTTP on a fresh folder, %d runs of %v; writes a commit is the growth of cairn_db_writes_total by that of cairn_db_commits_total. "+
 		"The last two columns are db.Write in this process with as many goroutines, each write being a change, a search passage and an audit row: once as the server does it, once behind a lock that lets one write in at a time, so that each has a commit of its own. "+
 		"A write of 4 KiB with fsync took %s ms here (median of %d).",
-		b.size.writeRuns, b.size.writeFor, millis(float64(b.rep.machine.fsync)), fsyncs)
+		b.size.writeRuns, b.size.writeFor, millis(float64(b.rep.machine.Fsync)), host.Fsyncs)
 	b.rep.tables = append(b.rep.tables, t)
 	b.rep.wantLeast("durable creates a second at 8 connections", median(all[8].rate), 2000, "/s")
 	return nil
@@ -76,7 +78,7 @@ func (b *bench) creates(ctx context.Context, conns int, w *written) error {
 		return err
 	}
 	defer s.stop()
-	body := func(i int) []byte { return toolCall(i, "create_personal_task", newTask(i, false)) }
+	body := func(i int) []byte { return toolCall(i, "create_personal_task", made.NewTask(i, false)) }
 	if _, err := s.drive(ctx, load{conns: conns, until: b.size.writeFor / 5, body: body}); err != nil {
 		return err
 	}
@@ -105,7 +107,7 @@ func (c *child) commits(ctx context.Context) (writes, commits float64, err error
 		return 0, 0, err
 	}
 	defer res.Body.Close()
-	found, err := metrics(res.Body, "cairn_db_writes_total", "cairn_db_commits_total")
+	found, err := host.Metrics(res.Body, "cairn_db_writes_total", "cairn_db_commits_total")
 	if err != nil {
 		return 0, 0, err
 	}
@@ -155,7 +157,7 @@ func (b *bench) inProcess(ctx context.Context, n int, alone bool) (float64, erro
 
 // oneWrite makes a write of about what creating a task writes, out of the parts that the product has for it.
 func oneWrite(ctx context.Context, i int) func(*db.Tx) error {
-	t, id := newTask(i, false), db.NewID()
+	t, id := made.NewTask(i, false), db.NewID()
 	doc := search.Analyze(search.Doc{Heap: "bench", Thing: id, Kind: "task", Title: t.Name, Body: t.Description, Fresh: true})
 	return func(tx *db.Tx) error {
 		change.Record(ctx, tx, change.Entry{Heap: "bench", Kind: "task", Thing: id, Effect: change.Create,

@@ -1,4 +1,5 @@
-package main
+// Package host describes the machine that the benchmark runs on.
+package host
 
 import (
 	"bufio"
@@ -14,26 +15,26 @@ import (
 	"time"
 )
 
-// machine is what the figures depend on.
-type machine struct {
-	cores           int
-	cpu, kernel, fs string
-	memory          int64
-	load            string
-	fsync           time.Duration
-	goVersion, sdk  string
+// Machine is what the figures depend on.
+type Machine struct {
+	Cores           int
+	CPU, Kernel, FS string
+	Memory          int64
+	Load            string
+	Fsync           time.Duration // of a write of 4 KiB
+	GoVersion, SDK  string
 }
 
-// look describes the machine that dir is on.
-func look(dir string) (machine, error) {
-	m := machine{cores: runtime.NumCPU(), goVersion: strings.TrimPrefix(runtime.Version(), "go")}
+// Look describes the machine that dir is on.
+func Look(dir string) (Machine, error) {
+	m := Machine{Cores: runtime.NumCPU(), GoVersion: strings.TrimPrefix(runtime.Version(), "go")}
 	info, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return m, fmt.Errorf("this needs Linux: %w", err)
 	}
 	for line := range strings.Lines(string(info)) {
 		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "model name" {
-			m.cpu = strings.TrimSpace(v)
+			m.CPU = strings.TrimSpace(v)
 			break
 		}
 	}
@@ -41,29 +42,29 @@ func look(dir string) (machine, error) {
 	if err != nil {
 		return m, err
 	}
-	if m.memory, err = kilobytes(b, "MemTotal"); err != nil {
+	if m.Memory, err = Kilobytes(b, "MemTotal"); err != nil {
 		return m, err
 	}
 	if b, err = os.ReadFile("/proc/sys/kernel/osrelease"); err != nil {
 		return m, err
 	}
-	m.kernel = strings.TrimSpace(string(b))
+	m.Kernel = strings.TrimSpace(string(b))
 	if b, err = os.ReadFile("/proc/loadavg"); err != nil {
 		return m, err
 	}
-	m.load, _, _ = strings.Cut(string(b), " ")
+	m.Load, _, _ = strings.Cut(string(b), " ")
 	if b, err = os.ReadFile("/proc/mounts"); err != nil {
 		return m, err
 	}
-	m.fs = fileSystem(string(b), dir)
+	m.FS = fileSystem(string(b), dir)
 	if build, ok := debug.ReadBuildInfo(); ok {
 		for _, d := range build.Deps {
 			if strings.HasSuffix(d.Path, "modelcontextprotocol/go-sdk") {
-				m.sdk = d.Version
+				m.SDK = d.Version
 			}
 		}
 	}
-	m.fsync, err = timeFsync(dir)
+	m.Fsync, err = timeFsync(dir)
 	return m, err
 }
 
@@ -82,8 +83,8 @@ func fileSystem(mounts, dir string) string {
 	return kind
 }
 
-// fsyncs is how often timeFsync writes.
-const fsyncs = 200
+// Fsyncs is how often timeFsync writes.
+const Fsyncs = 200
 
 // timeFsync gives the median time of a durable write: what no commit can be faster than.
 func timeFsync(dir string) (time.Duration, error) {
@@ -94,7 +95,7 @@ func timeFsync(dir string) (time.Duration, error) {
 	defer os.Remove(f.Name()) //nolint:errcheck // it lies in the temporary folder
 	defer f.Close()
 	block := make([]byte, 4096)
-	times := make([]time.Duration, fsyncs)
+	times := make([]time.Duration, Fsyncs)
 	for i := range times {
 		begin := time.Now()
 		if _, err := f.Write(block); err != nil {
@@ -106,11 +107,22 @@ func timeFsync(dir string) (time.Duration, error) {
 		times[i] = time.Since(begin)
 	}
 	slices.Sort(times)
-	return quantile(times, .5), nil
+	return times[len(times)/2], nil
 }
 
-// metrics reads values without labels from a Prometheus text.
-func metrics(r io.Reader, names ...string) ([]float64, error) {
+// Kilobytes finds a value such as "VmRSS:  1234 kB" in a file of /proc.
+func Kilobytes(b []byte, key string) (int64, error) {
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) >= 2 && f[0] == key+":" {
+			n, err := strconv.ParseInt(f[1], 10, 64)
+			return n << 10, err
+		}
+	}
+	return 0, fmt.Errorf("there is no %s", key)
+}
+
+// Metrics reads values without labels from a Prometheus text.
+func Metrics(r io.Reader, names ...string) ([]float64, error) {
 	found := make([]float64, len(names))
 	missing := len(names)
 	lines := bufio.NewScanner(r)
