@@ -196,7 +196,7 @@ func (m *Maker) missing(ctx context.Context, heap string, after int64, limit int
 	return page, rows.Err()
 }
 
-// embedAll embeds until nothing lacks vectors.
+// embedAll embeds what lacks vectors now. What comes meanwhile is left to the next look, which waits for a calm moment.
 func (m *Maker) embedAll(ctx context.Context, _ json.RawMessage, progress func(done, total int)) error {
 	defer m.waiting.Store(0)
 	return m.sweep(ctx, progress)
@@ -209,29 +209,27 @@ func (m *Maker) sweep(ctx context.Context, progress func(done, total int)) error
 		clear(m.clear)
 	}
 	m.mu.Unlock()
+	seqs, err := m.changed(ctx)
+	if err != nil {
+		return err
+	}
 	s := sweep{m: m, progress: progress}
-	for {
-		seqs, err := m.changed(ctx)
-		if err != nil || len(seqs) == 0 {
+	for heap := range seqs {
+		var n int
+		args := db.Args{}
+		if err := m.db.One(ctx, `SELECT count(*)`+m.lacking(&args, heap, m.clearOf(heap)), args, &n); err != nil {
 			return err
 		}
-		for heap := range seqs {
-			var n int
-			args := db.Args{}
-			if err := m.db.One(ctx, `SELECT count(*)`+m.lacking(&args, heap, m.clearOf(heap)), args, &n); err != nil {
-				return err
-			}
-			s.total += n
-		}
-		s.tell(0)
-		for _, heap := range slices.Sorted(maps.Keys(seqs)) {
-			if err := s.heap(ctx, heap); err != nil {
-				return err
-			}
-			m.setClear(heap, seqs[heap])
-		}
-		s.total = s.done
+		s.total += n
 	}
+	s.tell(0)
+	for _, heap := range slices.Sorted(maps.Keys(seqs)) {
+		if err := s.heap(ctx, heap, seqs[heap]); err != nil {
+			return err
+		}
+		m.setClear(heap, seqs[heap])
+	}
+	return nil
 }
 
 // sweep is one run over what lacks vectors.
@@ -243,10 +241,11 @@ type sweep struct {
 	calls       uint64
 }
 
-// heap embeds what of a heap lacks vectors. What changes meanwhile has a higher number by then and comes again.
-func (s *sweep) heap(ctx context.Context, heap string) error {
+// heap embeds what of a heap lacks vectors, up to a number of its counter. What changes meanwhile has a higher one by then.
+func (s *sweep) heap(ctx context.Context, heap string, upTo int64) error {
 	for after := s.m.clearOf(heap); ; {
 		page, err := s.m.missing(ctx, heap, after, bundle)
+		page = slices.DeleteFunc(page, func(t thing) bool { return t.seq > upTo })
 		if err != nil || len(page) == 0 {
 			return err
 		}

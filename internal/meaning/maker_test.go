@@ -257,3 +257,30 @@ func TestTextThatCantBeEmbeddedHoldsUpNothing(t *testing.T) {
 		}
 	})
 }
+
+// What is written in a burst is embedded after it, not beside it: a write costs what it did.
+func TestWritersAreLeftAloneUntilTheyPause(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		m, s := newModel(), newShelf()
+		s.put(t, d, "a", "before", "before the server began")
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		q := server(d, m, s)
+		all.Go(func() { q.Run(ctx, 2) })
+		defer all.Wait()
+		defer stop()
+		for i := range 20 {
+			s.put(t, d, "a", fmt.Sprintf("t%02d", i), fmt.Sprint("text ", i))
+			time.Sleep(200 * time.Millisecond)
+		}
+		if got := vectors(t, d); len(got) > 2 { // what was there at the start, and what came while that was embedded
+			t.Errorf("embedded between the writes: %v", got)
+		}
+		for end := time.Now().Add(20 * time.Second); len(vectors(t, d)) < 21 && time.Now().Before(end); {
+			time.Sleep(50 * time.Millisecond)
+		}
+		if got := vectors(t, d); len(got) != 21 {
+			t.Errorf("%d of 21 have vectors after the writes", len(got))
+		}
+	})
+}
