@@ -23,6 +23,13 @@ var may = map[string][]string{
 	"config":    {},
 	"db":        {"fault"},
 	"db/dbtest": {"db"},
+
+	"doc":          {"fault", "rawjson"},
+	"doc/markdown": {"doc", "fault"},
+	"doc/version":  {"doc", "fault"},
+	"doc/view":     {"doc", "fault"},
+	"doc/doctest":  {"doc"},
+
 	"search":    {"db", "embed", "fault", "meaning", "op", "when", "who"},
 	"change":    {"db", "fault", "op", "rawjson", "who"},
 	"audit":     {"db", "fault", "op", "who"},

@@ -1,0 +1,73 @@
+package markdown_test
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"cairn/internal/doc"
+	"cairn/internal/doc/doctest"
+	"cairn/internal/doc/markdown"
+)
+
+// sayable brings a document into the form that CannotSay leaves.
+func sayable(nodes []*doc.Node, in string, listed bool) (out []*doc.Node) {
+	for i, n := range nodes {
+		m := &doc.Node{Type: n.Type, Attrs: n.Attrs, Marks: n.Marks, Text: n.Text}
+		if n.Type == "paragraph" && len(n.Content) == 1 && !(in == "task_item" && i == 0) {
+			switch c := n.Content[0]; {
+			case c.Type == "inline_image" && len(c.Marks) == 0:
+				m = &doc.Node{Type: "image", Attrs: c.Attrs}
+				out = append(out, m)
+				continue
+			case c.Type == "text" && len(c.Marks) == 1 && c.Marks[0].Str("href") == "cairn:file/f1" && c.Marks[0].Str("title") == "":
+				out = append(out, &doc.Node{Type: "file", Attrs: []doc.Attr{{Name: "file", Value: "f1"}, {Name: "name", Value: c.Text}}})
+				continue
+			case c.Type == "hard_break":
+				out = append(out, m)
+				continue
+			}
+		}
+		m.Content = sayable(n.Content, n.Type, n.Type == "list_item" || n.Type == "task_item" || listed && n.Type != "quote" && n.Type != "callout")
+		if n.Type == "code_block" && listed {
+			code := strings.Split(n.Plain(), "\n")
+			for i := range code {
+				if strings.Trim(code[i], " \t") == "" {
+					code[i] = ""
+				}
+			}
+			m.Content = []*doc.Node{doc.Text(strings.Join(code, "\n"))}
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func build(t interface{ Fatal(...any) }, nodes []*doc.Node) *doc.Doc {
+	d, err := doc.New("", nodes, doctest.IDs("n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func read(t interface{ Fatal(...any) }, text string) *doc.Doc {
+	nodes, err := markdown.Read(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return build(t, nodes)
+}
+
+func TestWhatIsWrittenReadsBackTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := doctest.Docs("n").Draw(t, "doc")
+		text := markdown.Write(d.Content())
+		want := build(t, sayable(d.Content(), "", false))
+		got := read(t, text)
+		if string(got.ContentJSON()) != string(want.ContentJSON()) {
+			t.Fatalf("Markdown %q\n got %s\nwant %s", text, got.ContentJSON(), want.ContentJSON())
+		}
+	})
+}

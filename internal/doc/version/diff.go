@@ -1,0 +1,309 @@
+// Package version has what is between two versions of a document: which nodes changed (Diff), a patch made for an older one
+// (Rebase), and the difference of their bytes, for keeping many of them (Delta).
+package version
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"cairn/internal/doc"
+)
+
+// Edit is a node whose own text, type or attributes changed; what happened to the blocks in it stands for itself.
+type Edit struct{ Before, After *doc.Node }
+
+// Changes is what differs between two versions, nodes being the same where their ids are. Added, Edited and Moved are in the
+// order of the newer version, Removed in that of the older. A node counts as moved when it stands in another node or in
+// another order among those that stayed beside it; it may be edited besides.
+type Changes struct {
+	Added, Removed, Moved []*doc.Node
+	Edited                []Edit
+	Title                 bool // the title differs
+
+	a, b *doc.Doc
+	what map[string]string // of each changed node's id
+}
+
+type place struct {
+	n  *doc.Node
+	up string
+}
+
+func places(d *doc.Doc) map[string]place {
+	m := make(map[string]place, d.Len())
+	var add func(up string, nodes []*doc.Node)
+	add = func(up string, nodes []*doc.Node) {
+		for _, c := range nodes {
+			m[c.ID] = place{c, up}
+			if c.HoldsBlocks() {
+				add(c.ID, c.Content)
+			}
+		}
+	}
+	add("", d.Content())
+	return m
+}
+
+// Diff compares two versions of a document.
+func Diff(a, b *doc.Doc) *Changes {
+	c := &Changes{a: a, b: b, Title: a.Title() != b.Title(), what: map[string]string{}}
+	if a.SameContent(b) {
+		return c
+	}
+	was, is := places(a), places(b)
+	out := map[string]bool{} // of their order among those that stayed
+	disorder("", a.Content(), b.Content(), is, out)
+	for n := range b.All() {
+		if old, ok := was[n.ID]; ok && old.n != n && old.n.HoldsBlocks() && n.HoldsBlocks() {
+			disorder(n.ID, old.n.Content, n.Content, is, out)
+		}
+	}
+	for n := range b.All() {
+		old, ok := was[n.ID]
+		switch {
+		case !ok:
+			c.Added = append(c.Added, n)
+			c.what[n.ID] = "+"
+			continue
+		case old.up != is[n.ID].up || out[n.ID]:
+			c.Moved = append(c.Moved, n)
+			c.what[n.ID] = ">"
+		}
+		if old.n != n && !old.n.Same(n) {
+			c.Edited = append(c.Edited, Edit{old.n, n})
+			c.what[n.ID] += "~"
+		}
+	}
+	for n := range a.All() {
+		if _, ok := is[n.ID]; !ok {
+			c.Removed = append(c.Removed, n)
+		}
+	}
+	return c
+}
+
+// disorder finds which of the children that stayed in a node have to be moved to come into the new order: those outside a longest
+// rising run of their old places.
+func disorder(up string, a, b []*doc.Node, is map[string]place, out map[string]bool) {
+	at := make(map[string]int, len(a))
+	same := len(a) == len(b)
+	for i, c := range a {
+		same = same && b[i].ID == c.ID
+		if !same {
+			break
+		}
+	}
+	if same {
+		return
+	}
+	for i, c := range a {
+		if p, ok := is[c.ID]; ok && p.up == up {
+			at[c.ID] = i
+		}
+	}
+	var ids []string
+	for _, c := range b {
+		if _, ok := at[c.ID]; ok {
+			ids = append(ids, c.ID)
+		}
+	}
+	tails := []int{} // tails[k]: place in ids of the last of the best run of length k+1
+	before := make([]int, len(ids))
+	for i, id := range ids {
+		k, _ := slices.BinarySearchFunc(tails, at[id], func(t, old int) int { return at[ids[t]] - old })
+		before[i] = -1
+		if k > 0 {
+			before[i] = tails[k-1]
+		}
+		if k == len(tails) {
+			tails = append(tails, i)
+		} else {
+			tails[k] = i
+		}
+	}
+	stays := make([]bool, len(ids))
+	if len(tails) > 0 {
+		for i := tails[len(tails)-1]; i >= 0; i = before[i] {
+			stays[i] = true
+		}
+	}
+	for i, id := range ids {
+		if !stays[i] {
+			out[id] = true
+		}
+	}
+}
+
+// Empty tells that nothing differs.
+func (c *Changes) Empty() bool {
+	return !c.Title && len(c.Added)+len(c.Removed)+len(c.Moved)+len(c.Edited) == 0
+}
+
+// IDs gives the changed nodes: edited or moved, then added, then removed; each once.
+func (c *Changes) IDs() []string {
+	seen := map[string]bool{}
+	var ids []string
+	add := func(n *doc.Node) {
+		if !seen[n.ID] {
+			seen[n.ID] = true
+			ids = append(ids, n.ID)
+		}
+	}
+	for _, e := range c.Edited {
+		add(e.After)
+	}
+	for _, n := range slices.Concat(c.Moved, c.Added, c.Removed) {
+		add(n)
+	}
+	return ids
+}
+
+// Text says for people what changed, a line for each block, in the order of the newer version: "+" added, "-" removed, ">" moved,
+// "~" edited with [-what went-] and {+what came+}. Blocks that only hold others are left out. What goes beyond limit bytes is
+// counted in a last line.
+func (c *Changes) Text(limit int) string {
+	w := &differ{c: c, limit: limit, was: map[string]*doc.Node{}, now: map[string]bool{}}
+	if c.Title {
+		w.line("~", "title", 0, words(c.a.Title(), c.b.Title()))
+	}
+	for n := range c.a.All() {
+		w.was[n.ID] = n
+	}
+	for n := range c.b.All() {
+		w.now[n.ID] = true
+	}
+	w.nodes(c.a.Content(), c.b.Content(), 0)
+	if w.more > 0 {
+		fmt.Fprintf(&w.b, "... and %d more\n", w.more)
+	}
+	return w.b.String()
+}
+
+type differ struct {
+	c     *Changes
+	b     strings.Builder
+	was   map[string]*doc.Node
+	now   map[string]bool
+	limit int
+	more  int
+}
+
+func (w *differ) line(sign, kind string, level int, text string) {
+	if w.b.Len() > 0 && w.b.Len()+len(text)+2*level+len(kind)+6 > w.limit {
+		w.more++
+		return
+	}
+	fmt.Fprintf(&w.b, "%s %s%s: %s\n", sign, strings.Repeat("  ", level), kind, strings.ReplaceAll(text, "\n", "⏎"))
+}
+
+// nodes writes what differs among the children of a node, with those removed where they stood.
+func (w *differ) nodes(a, b []*doc.Node, level int) {
+	i := 0
+	removed := func(upTo string) {
+		for ; i < len(a) && a[i].ID != upTo; i++ {
+			if !w.now[a[i].ID] {
+				w.lost(a[i], level)
+			}
+		}
+	}
+	old := map[string]bool{}
+	for _, n := range a {
+		old[n.ID] = true
+	}
+	for _, n := range b {
+		if old[n.ID] && !strings.HasPrefix(w.c.what[n.ID], ">") {
+			removed(n.ID)
+		}
+		before := w.was[n.ID]
+		if before == n && w.c.what[n.ID] == "" {
+			continue
+		}
+		w.changed(before, n, level)
+		if n.HoldsBlocks() {
+			var had []*doc.Node
+			if before != nil && before.HoldsBlocks() {
+				had = before.Content
+			}
+			w.nodes(had, n.Content, level+1)
+		}
+	}
+	removed("")
+}
+
+func (w *differ) lost(n *doc.Node, level int) {
+	if !n.HoldsBlocks() || n.Type == "callout" {
+		w.line("-", n.Type, level, own(n))
+	}
+	if n.HoldsBlocks() {
+		for _, c := range n.Content {
+			if !w.now[c.ID] {
+				w.lost(c, level+1)
+			}
+		}
+	}
+}
+
+func (w *differ) changed(before, n *doc.Node, level int) {
+	what := w.c.what[n.ID]
+	if what == "" || n.HoldsBlocks() && what == "+" && n.Type != "callout" {
+		return
+	}
+	text := own(n)
+	if strings.HasSuffix(what, "~") {
+		text = words(own(before), own(n))
+		if before.Type != n.Type {
+			text = "(was " + before.Type + ") " + text
+		} else if own(before) == own(n) {
+			text += " (attributes or marks)"
+		}
+	}
+	w.line(what[:1], n.Type, level, text)
+}
+
+// own is a node's text without that of the blocks in it.
+func own(n *doc.Node) string {
+	if n.HoldsBlocks() {
+		return n.Str("title")
+	}
+	if s := n.Str("src"); s != "" {
+		return strings.TrimSpace(n.Plain() + " " + s)
+	}
+	return n.Plain()
+}
+
+// words shows how one text became the other: what they begin and end with in common stays as it is, up to the edge of a word.
+func words(a, b string) string {
+	if a == b {
+		return a
+	}
+	x, y := []rune(a), []rune(b)
+	word := func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || r == 0x200D
+	}
+	from := 0
+	for from < len(x) && from < len(y) && x[from] == y[from] {
+		from++
+	}
+	for from > 0 && word(x[from-1]) && (from < len(x) && word(x[from]) || from < len(y) && word(y[from])) {
+		from--
+	}
+	to := 0
+	for to < len(x)-from && to < len(y)-from && x[len(x)-1-to] == y[len(y)-1-to] {
+		to++
+	}
+	for to > 0 && word(x[len(x)-to]) && (len(x)-to-1 >= from && word(x[len(x)-to-1]) || len(y)-to-1 >= from && word(y[len(y)-to-1])) {
+		to--
+	}
+	var s strings.Builder
+	s.WriteString(string(x[:from]))
+	if went := x[from : len(x)-to]; len(went) > 0 {
+		s.WriteString("[-" + string(went) + "-]")
+	}
+	if came := y[from : len(y)-to]; len(came) > 0 {
+		s.WriteString("{+" + string(came) + "+}")
+	}
+	s.WriteString(string(x[len(x)-to:]))
+	return s.String()
+}
