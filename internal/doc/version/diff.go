@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"cairn/internal/doc"
 )
@@ -251,6 +252,11 @@ func (w *differ) changed(before, n *doc.Node, level int) {
 		return
 	}
 	text := own(n)
+	if n.HoldsBlocks() && what[:1] == ">" {
+		if text = n.Plain(); utf8.RuneCountInString(text) > 80 {
+			text = string([]rune(text)[:80]) + "..."
+		}
+	}
 	if strings.HasSuffix(what, "~") {
 		text = words(own(before), own(n))
 		if before.Type != n.Type {

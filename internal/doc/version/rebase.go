@@ -76,7 +76,18 @@ func conflicts(base, current *doc.Doc, ops []doc.Touch) (list []Conflict) {
 			list = append(list, Conflict{id, w})
 		}
 	}
+	shuffled := map[string]bool{} // nodes whose children came into another order, whichever of them were moved
+	for _, n := range diff.Moved {
+		if up := had[n.ID].up; up == has[n.ID].up {
+			shuffled[up] = true
+		}
+	}
 	for _, t := range ops {
+		for _, id := range t.Edits {
+			if t.Op == "move" && shuffled[had[id].up] && why[id] == "" {
+				say(id, "stands among nodes that were put into another order")
+			}
+		}
 		for _, id := range t.Anchors {
 			if _, was := had[id]; was && why[id] == "was removed" {
 				say(id, why[id])
