@@ -50,7 +50,7 @@ func (b *bench) packs(ctx context.Context) error {
 		t.add(number(float64(p.items)), millis(float64(p.packs.wait(.5))), millis(float64(p.packs.wait(.95))), millis(float64(w[0]))+".."+millis(float64(w[len(w)-1])),
 			millis(float64(p.packs.cpu)), millis(float64(alone)), fmt.Sprintf("%.2f", p.first.Seconds()), number(float64(p.packs.bytes)/float64(p.packs.requests)), mebi(float64(p.rss)))
 	}
-	t.note = fmt.Sprintf("get_context with a query of about eight words, %s different ones, one at a time, timed by the client over HTTP; the first one loads the heap and compiles the Self page. "+
+	t.note = fmt.Sprintf("get_context with a query of about eight tokens, %s different ones, one at a time, timed by the client over HTTP; the first one loads the heap and compiles the Self page. "+
 		"Of the items 30 %% are context objects of all kinds, 10 %% daily notes, 20 %% episodes, 40 %% tasks, of which one in ten is open, %s at most; all made by the product's operations, with made-up vectors. The embedding is the built-in model's, of the same queries, in this process.",
 		number(float64(b.size.packs)), number(mostOpen))
 	b.rep.tables = append(b.rep.tables, t)

@@ -19,12 +19,11 @@ func (w Words) Said(forms ...string) string {
 	return fmt.Sprintf(forms[w.IntN(len(forms))], noun(), noun(), w.Ranked(2, 500, Vocabulary))
 }
 
-// Question gives the query of a number, in words of everybody. Hardly two are alike.
+// Question gives the query of a number, of about eight tokens. Hardly two of a few hundred are alike.
 func Question(i int) string {
 	w := NewWords(uint64(1_000_000 + i))
-	noun := func() string { return nouns[w.IntN(len(nouns))] }
-	form := []string{"what did we decide about the %s and the %s", "plan the %s before the %s", "how do I like my %s when the %s is late"}[w.IntN(3)]
-	return fmt.Sprintf(form, noun(), noun()+" "+noun())
+	forms := []string{"what about the %s and the %s", "plan the %s before the %s", "how do I like %s with my %s"}
+	return fmt.Sprintf(forms[w.IntN(len(forms))], nouns[w.IntN(len(nouns))], nouns[w.IntN(len(nouns))])
 }
 
 // Objects gives context objects of all kinds.

@@ -18,6 +18,8 @@ type inForce struct {
 	guards guards
 	told   bool               // guards are read
 	known  map[string]*object // by id; nil = it doesn't stand
+	// newestOf holds what newest would give of as many as are asked for, by the first of the kinds, where it was read already.
+	newestOf map[string][]object
 }
 
 func (s *Service) inForce(ctx context.Context, heaps []string) *inForce {
@@ -131,11 +133,16 @@ func (f *inForce) best(n int, rank map[string]int, kinds ...string) ([]object, e
 	if len(list) == n {
 		return list, nil
 	}
-	newest, err := f.newest(n, kinds...)
+	newest, ok := f.newestOf[kinds[0]]
+	if !ok {
+		if newest, err = f.newest(n, kinds...); err != nil {
+			return nil, err
+		}
+	}
 	for _, o := range newest {
 		if _, ok := rank[o.ID]; !ok && len(list) < n {
 			list = append(list, o)
 		}
 	}
-	return list, err
+	return list, nil
 }

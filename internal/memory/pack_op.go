@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 
 	"cairn/internal/change"
 	"cairn/internal/chronicle"
@@ -205,39 +207,76 @@ func (g *gathering) pack(budget int) (contextOut, error) {
 	}
 	g.budget, g.most = budget, min(usualSection, budget/leastLine+1)
 	query := strings.TrimSpace(g.query + " " + g.subject)
+	var beside besides
+	var all sync.WaitGroup
+	all.Go(func() { beside = g.beside() })
 	ranked, passages, err := g.found(query)
+	all.Wait()
+	if err = cmp.Or(err, beside.err); err != nil {
+		return contextOut{}, err
+	}
+	g.stands.newestOf = beside.newest
+	preferences, err := g.objects(ranked, preferred...)
 	if err != nil {
 		return contextOut{}, err
 	}
-	self, err := g.self()
+	stances, err := g.objects(ranked, stancesOf...)
 	if err != nil {
 		return contextOut{}, err
 	}
-	preferences, err := g.objects(ranked, "preference")
-	if err != nil {
-		return contextOut{}, err
-	}
-	stances, err := g.objects(ranked, "decision", "belief", "mental_model")
-	if err != nil {
-		return contextOut{}, err
-	}
-	recent, err := g.recent()
-	if err != nil {
-		return contextOut{}, err
-	}
-	today, err := g.feature(g.s.Features.Today)
+	recent, err := g.recently(beside.recent)
 	if err != nil {
 		return contextOut{}, err
 	}
 	p := fill([]section{
-		{"Who they are", 15, self, "get_self gives all of it.", g.selfCut},
+		{"Who they are", 15, beside.self, "get_self gives all of it.", g.selfCut},
 		{"Preferences", 15, preferences, "Ask with a larger budget or a narrower query.", len(preferences) == g.most},
 		{"Decisions and stances", 25, stances, "trace_lineage tells how one came about; a narrower query brings others.", len(stances) == g.most},
 		{"Passages", 25, passages, "search and fetch give them whole.", len(passages) == mostPassages},
 		{"Recently", 10, recent, "get_timeline gives more.", g.recentCut},
-		{"Today, " + g.day, 10, today, "list_tasks gives more.", len(today) == mostOnDay},
+		{"Today, " + g.day, 10, beside.today, "list_tasks gives more.", len(beside.today) == mostOnDay},
 	}, budget)
 	return contextOut{Pack: p.text, Items: p.items, Budget: budget, Used: p.used, Truncated: &p.truncated, Notes: append(p.notes, g.notes...)}, nil
+}
+
+// Kinds of context objects of the sections that have some.
+var (
+	preferred = []string{preference}
+	stancesOf = []string{decided, belief, model}
+)
+
+// besides is what of a pack doesn't hang on the query.
+type besides struct {
+	self, today []line
+	recent      []chronicle.Episode
+	newest      map[string][]object // by their first kind
+	err         error
+}
+
+// beside reads what doesn't hang on the query, while that is embedded: half the time of a pack goes there.
+func (g *gathering) beside() (b besides) {
+	defer func() {
+		if p := recover(); p != nil {
+			b.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if b.self, b.err = g.self(); b.err != nil {
+		return b
+	}
+	if b.today, b.err = g.feature(g.s.Features.Today); b.err != nil {
+		return b
+	}
+	if b.recent, b.err = g.s.Chronicle.Recent(g.ctx, g.heap, g.day, mostRecent); b.err != nil {
+		return b
+	}
+	b.newest = map[string][]object{}
+	stands := g.s.inForce(g.ctx, g.heaps)
+	for _, kinds := range [][]string{preferred, stancesOf} {
+		if b.newest[kinds[0]], b.err = stands.newest(g.most, kinds...); b.err != nil {
+			return b
+		}
+	}
+	return b
 }
 
 // found gives what a query finds: the rank of context objects by id, and everything else as lines.
@@ -423,12 +462,8 @@ func (g *gathering) self() ([]line, error) {
 	return lines, err
 }
 
-// recent gives what happened in the two weeks up to the day, newest first.
-func (g *gathering) recent() ([]line, error) {
-	list, err := g.s.Chronicle.Recent(g.ctx, g.heap, g.day, mostRecent)
-	if err != nil {
-		return nil, err
-	}
+// recently gives the lines of what happened in the two weeks up to the day, newest first, but for decisions that don't stand.
+func (g *gathering) recently(list []chronicle.Episode) ([]line, error) {
 	g.recentCut = len(list) == mostRecent
 	var decisions []string
 	for _, e := range list {
