@@ -21,7 +21,7 @@ import (
 const (
 	maxColumns   = 500
 	maxDefs      = 5000    // lines of link reference definitions in a row
-	fewSigns     = 200     // of markup, after which a part ends where nothing is open
+	fewSigns     = 200     // of markup that the parser stops at, after which a part ends where nothing is open
 	manySigns    = 1000    // after which a part ends in any case
 	longPart     = 8 << 10 // bytes, likewise
 	longestPart  = 64 << 10
@@ -182,25 +182,29 @@ func (s *splitter) end(spaced bool) {
 	*s = splitter{source: s.source, done: append(s.done, s.now), spaced: append(s.spaced, spaced)}
 }
 
+// quoted tells that a link or code may be open, open that a mark may be.
+func (s *splitter) quoted() bool { return s.ticks%2 != 0 || s.square > 0 || s.round > 0 }
+
 func (s *splitter) open() bool {
-	return s.ticks%2 != 0 || s.stars%2 != 0 || s.lows%2 != 0 || s.waves%2 != 0 || s.equals%2 != 0 || s.square > 0 || s.round > 0
+	return s.stars%2 != 0 || s.lows%2 != 0 || s.waves%2 != 0 || s.equals%2 != 0
 }
 
-func (s *splitter) line(seg text.Segment) {
-	seg = seg.TrimLeftSpace(s.source)
-	line := seg.Value(s.source)
-	start := 0
-	for i := 0; i < len(line); i++ {
-		c := line[i]
-		s.size++
+// count takes note of a sign. What stands in round brackets is a link's destination or closed when they are.
+func (s *splitter) count(c byte) {
+	switch c {
+	case '`':
+		s.ticks++
+	case '[':
+		s.square++
+	case ']':
+		s.square = max(0, s.square-1)
+	case '(':
+		s.round++
+	case ')':
+		s.round = max(0, s.round-1)
+	}
+	if s.round == 0 {
 		switch c {
-		case '\\':
-			s.signs++
-			s.size++
-			i++
-			continue
-		case '`':
-			s.ticks++
 		case '*':
 			s.stars++
 		case '_':
@@ -209,25 +213,39 @@ func (s *splitter) line(seg text.Segment) {
 			s.waves++
 		case '=':
 			s.equals++
-		case '[':
-			s.square++
-		case ']':
-			s.square = max(0, s.square-1)
-		case '(':
-			s.round++
-		case ')':
-			s.round = max(0, s.round-1)
 		}
-		if strings.IndexByte("`*_~=[]()<>!&", c) >= 0 {
-			s.signs++
+	}
+	if strings.IndexByte("`*_~=[]<", c) >= 0 {
+		s.signs++
+	}
+}
+
+func (s *splitter) line(seg text.Segment) {
+	seg = seg.TrimLeftSpace(s.source)
+	line := seg.Value(s.source)
+	start, ref := 0, -1 // where a character reference may have begun
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		s.size++
+		switch c {
+		case '\\':
+			s.size++
+			i++
+			continue
+		case '&':
+			ref = i
+		case ';':
+			ref = -1
 		}
+		s.count(c)
 		long := s.signs > fewSigns || s.size > longPart && s.signs > 0
+		longer := s.signs > 2*fewSigns || s.size > 4*longPart && s.signs > 0
 		forced := s.signs > manySigns || s.size > longestPart && s.signs > fewSigns
-		if i == 0 || i+2 > len(line)-1 || line[i-1] == ' ' || line[i+1] == ' ' || line[i+1] == '\n' {
+		if ref >= 0 && i-ref < 40 || i == 0 || i+2 > len(line)-1 || line[i-1] == ' ' || line[i+1] == ' ' || line[i+1] == '\n' {
 			continue
 		}
 		switch {
-		case c == ' ' && (forced || long && !s.open()):
+		case c == ' ' && (forced || longer && !s.quoted() || long && !s.quoted() && !s.open()):
 			s.add(text.NewSegment(seg.Start+start, seg.Start+i))
 			s.end(true)
 			start = i + 1

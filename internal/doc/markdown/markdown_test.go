@@ -60,6 +60,40 @@ func read(t interface{ Fatal(...any) }, text string) *doc.Doc {
 	return build(t, nodes)
 }
 
+// TestLongLinesKeepTheirMarkup has what the parser reads in parts: nothing is lost between them.
+func TestLongLinesKeepTheirMarkup(t *testing.T) {
+	for name, piece := range map[string][]*doc.Node{
+		"marks":      {doc.Text("some plain words, "), doc.Text("bold", doc.Mark{Type: "bold"}), doc.Text(" and "), doc.Text("both", doc.Mark{Type: "bold"}, doc.Mark{Type: "italic"}), doc.Text(". ")},
+		"links":      {doc.Text("link", doc.Mark{Type: "link", Attrs: []doc.Attr{{Name: "href", Value: "https://example.org/a_(b)"}}}), doc.Text(" then `code` & "), doc.Text("x*y", doc.Mark{Type: "code"}), doc.Text(" ")},
+		"references": {doc.Text("a\x14\x14 &amp; <b> snake_case *"), doc.Text("\t", doc.Mark{Type: "highlight"}), doc.Text(" 5 * 3 = 15 [x] ")},
+		"breaks":     {doc.Text("line of text, "), doc.Text("marked", doc.Mark{Type: "strike"}), {Type: "hard_break"}},
+		"mentions":   {{Type: "mention", Attrs: []doc.Attr{{Name: "block", Value: "b"}, {Name: "label", Value: "Label (of) it"}}}, doc.Text(" and so on ")},
+	} {
+		for _, in := range []string{"paragraph", "quote", "bullet_list"} {
+			var line []*doc.Node
+			for range 3000 {
+				line = append(line, piece...)
+			}
+			n := &doc.Node{Type: "paragraph", Content: append(line, doc.Text("end"))}
+			switch in {
+			case "quote":
+				n = &doc.Node{Type: in, Content: []*doc.Node{n}}
+			case "bullet_list":
+				n = &doc.Node{Type: in, Content: []*doc.Node{{Type: "list_item", Content: []*doc.Node{n}}}}
+			}
+			d := build(t, []*doc.Node{n})
+			if got := read(t, markdown.Write(d.Content())); string(got.ContentJSON()) != string(d.ContentJSON()) {
+				a, b := got.ContentJSON(), d.ContentJSON()
+				i := 0
+				for i < len(a) && i < len(b) && a[i] == b[i] {
+					i++
+				}
+				t.Errorf("%s in a %s: byte %d of %d\n got %s\nwant %s", name, in, i, len(b), a[max(0, i-80):min(len(a), i+80)], b[max(0, i-80):min(len(b), i+80)])
+			}
+		}
+	}
+}
+
 func TestWhatIsWrittenReadsBackTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := doctest.Docs("n").Draw(t, "doc")
