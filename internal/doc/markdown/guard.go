@@ -70,9 +70,30 @@ type definitions struct{ parser.ParagraphTransformer }
 func (t definitions) Transform(n *ast.Paragraph, r text.Reader, pc parser.Context) {
 	first := n.Lines().At(0)
 	label, _, _ := bytes.Cut(first.Value(r.Source()), []byte{']'})
-	if n.Lines().Len() <= maxDefs && bytes.Count(label, []byte{'`'})%2 == 0 {
+	if n.Lines().Len() <= maxDefs && !inCode(label) {
 		t.ParagraphTransformer.Transform(n, r, pc)
 	}
+}
+
+// inCode tells whether a code span is open at the end of a text.
+func inCode(b []byte) bool {
+	open, run := 0, 0
+	for i, c := range b {
+		if c != '`' {
+			continue
+		}
+		if run++; i+1 < len(b) && b[i+1] == '`' {
+			continue
+		}
+		switch open {
+		case 0:
+			open = run
+		case run:
+			open = 0
+		}
+		run = 0
+	}
+	return open > 0
 }
 
 // patient hands inline text on as long as that hasn't cost too much in this block.

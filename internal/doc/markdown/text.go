@@ -40,7 +40,7 @@ func (w *writer) inlines(nodes []*doc.Node, in where) {
 				w.span(n.Text, in)
 				break
 			}
-			w.text(n.Text, in, edges{firstCoded(nodes, i, stacks), lastCoded(nodes, i, stacks)})
+			w.text(n.Text, in, edges{firstCoded(nodes, i, stacks), lastCoded(nodes, i, stacks), i+1 < len(nodes)})
 		case "hard_break":
 			if in == lines && i+1 < len(nodes) {
 				w.put(`\`)
@@ -144,7 +144,10 @@ func (w *writer) close(marks []doc.Mark, in where) {
 // be the wrong one, it is written as a reference, which begins and ends with punctuation.
 
 // edges says which characters of a text are written as references: always, or where they are white space or a sign's own.
-type edges struct{ first, last coding }
+type edges struct {
+	first, last coding
+	more        bool // something follows on the line
+}
 
 type coding int
 
@@ -242,7 +245,7 @@ func (w *writer) text(s string, in where, e edges) {
 			w.b = utf8.AppendRune(w.b, r)
 		case r == '_' && (i == 1 && e.first == always || i == len(s)-2 && e.last == always):
 			w.put(`\_`)
-		case (first || last || special(byte(r))) && w.escapes(s, i, in, first, last):
+		case (first || last || special(byte(r))) && w.escapes(s, i, in, first, last, e.more):
 			w.b = append(w.b, '\\', byte(r))
 		default:
 			w.b = append(w.b, byte(r))
@@ -258,7 +261,7 @@ func coded(r rune, c coding) bool {
 func special(c byte) bool { return strings.IndexByte("\\`*_[]<&~=:@.)#|!", c) >= 0 }
 
 // escapes tells whether the ASCII character at i has to be escaped.
-func (w *writer) escapes(s string, i int, in where, first, last bool) bool {
+func (w *writer) escapes(s string, i int, in where, first, last, more bool) bool {
 	c := s[i]
 	at := func(j int) byte {
 		if j < 0 || j >= len(s) {
@@ -274,7 +277,7 @@ func (w *writer) escapes(s string, i int, in where, first, last bool) bool {
 	case '&':
 		return last || at(i+1) == '#' || util.IsAlphaNumeric(at(i+1))
 	case '=':
-		return first || last || at(i-1) == '=' || at(i+1) == '='
+		return first || last || highlighting(s, i)
 	case ':':
 		return strings.HasSuffix(s[:i], "http") || strings.HasSuffix(s[:i], "https") || strings.HasSuffix(s[:i], "ftp") || first
 	case '.':
@@ -288,11 +291,24 @@ func (w *writer) escapes(s string, i int, in where, first, last bool) bool {
 	case '|':
 		return in == inCell || first
 	case '!':
-		return last
+		return last && more
 	case '>', '+', '-':
 		return first
 	}
 	return false
+}
+
+// highlighting tells whether the = at i is one of two that could be a sign of marks, as those between letters couldn't.
+// A first or last letter may be written as a reference.
+func highlighting(s string, i int) bool {
+	from, to := i, i+1
+	for from > 0 && s[from-1] == '=' {
+		from--
+	}
+	for to < len(s) && s[to] == '=' {
+		to++
+	}
+	return from == 0 || to == len(s) || to-from == 2 && (from < 2 || to > len(s)-2 || !util.IsAlphaNumeric(s[from-1]) || !util.IsAlphaNumeric(s[to]))
 }
 
 // numbered tells whether s begins as a list's numbered item would, with digits up to i.
@@ -311,7 +327,7 @@ func numbered(s string, i int) bool {
 func (w *writer) afterDigits() bool { return len(w.b) > 0 && util.IsNumeric(w.b[len(w.b)-1]) }
 
 // label writes text in brackets, or the title of a callout.
-func (w *writer) label(s string, in where) { w.text(s, in, edges{spaces, spaces}) }
+func (w *writer) label(s string, in where) { w.text(s, in, edges{spaces, spaces, false}) }
 
 // span writes code within text.
 func (w *writer) span(s string, in where) {
