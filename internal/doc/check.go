@@ -222,7 +222,10 @@ func attrBytes(attrs []Attr) (n int) {
 // inlines brings inline content into the canonical form: no empty text, neighbours with equal marks joined, line breaks as
 // hard_break nodes (in code as "\n").
 func (c *checker) inlines(s *NodeSpec, nodes []*Node, p *path) ([]*Node, error) {
-	out := make([]*Node, 0, len(nodes))
+	out := nodes[:0]
+	if !c.own || slices.ContainsFunc(nodes, func(n *Node) bool { return n != nil && strings.ContainsAny(n.Text, "\r\n") }) {
+		out = make([]*Node, 0, len(nodes)) // more may come out than went in
+	}
 	at := &path{p, "", 0}
 	for i, n := range nodes {
 		at.i = i

@@ -51,16 +51,30 @@ func ParseNodes(raw []byte) ([]*Node, error) {
 
 // reader reads JSON in one pass. It is strict: no unknown member, none given twice, no half of a surrogate pair.
 type reader struct {
-	b []byte
-	i int
+	b     []byte
+	s     string // the same; what is read are parts of it
+	i     int
+	nest  []*Node // of the arrays of nodes that are being read
+	paths []path  // likewise; an error writes its place out at once, so that they can be used again
 }
 
 func newReader(raw []byte) (*reader, error) {
 	if !utf8.Valid(raw) {
 		return nil, fault.New(fault.Invalid, "the text is not valid UTF-8")
 	}
-	return &reader{b: raw}, nil
+	return &reader{b: raw, s: string(raw), paths: make([]path, 0, 8*MaxLevels)}, nil
 }
+
+// under gives a place below p, until leave is called.
+func (r *reader) under(p *path) *path {
+	if len(r.paths) == cap(r.paths) {
+		return &path{p, "", 0}
+	}
+	r.paths = append(r.paths, path{p, "", 0})
+	return &r.paths[len(r.paths)-1]
+}
+
+func (r *reader) leave(depth int) { r.paths = r.paths[:depth] }
 
 func (r *reader) peek() byte {
 	for r.i < len(r.b) {
@@ -124,7 +138,8 @@ func (r *reader) array(p *path, want string, f func(p *path) error) error {
 		r.i++
 		return nil
 	}
-	at := &path{p, "", 0}
+	defer r.leave(len(r.paths))
+	at := r.under(p)
 	for ; ; at.i++ {
 		if err := f(at); err != nil {
 			return err
@@ -152,7 +167,8 @@ func (r *reader) object(p *path, names []string, f func(key string, p *path) err
 		return nil
 	}
 	var seen [16]string
-	at := &path{p, "", 0}
+	defer r.leave(len(r.paths))
+	at := r.under(p)
 	for n := 0; ; n++ {
 		if r.peek() != '"' {
 			return r.broken(p)
@@ -244,7 +260,7 @@ func (r *reader) text(p *path) (string, error) {
 			raw := r.b[r.i : j+1]
 			if plain {
 				r.i = j + 1
-				return string(raw[1 : len(raw)-1]), nil
+				return r.s[j+2-len(raw) : j], nil
 			}
 			if why := rawjson.Well(raw); why != "" {
 				return "", p.bad("is no text: %s", strings.Replace(why, "the text", "the string", 1))
@@ -291,11 +307,14 @@ func (r *reader) nodes(p *path, level int) (list []*Node, err error) {
 	if level > MaxLevels+1 {
 		return nil, p.bad("is on level %d; a document has at most %d levels", level, MaxLevels)
 	}
+	from := len(r.nest)
 	err = r.array(p, "an array of nodes", func(p *path) error {
 		n, err := r.node(p, level)
-		list = append(list, n)
+		r.nest = append(r.nest, n)
 		return err
 	})
+	list = slices.Clone(r.nest[from:])
+	r.nest = r.nest[:from]
 	return list, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -209,6 +210,24 @@ func holds(t *rapid.T, before *doc.Doc, r *doc.Result) {
 		if !slices.Contains(r.Changed, id) {
 			t.Fatalf("%s was removed and isn't among %v", id, r.Changed)
 		}
+	}
+}
+
+// A thousand operations on a list of thousands of items take no thousand walks through it.
+func TestManyOperationsInOnePatch(t *testing.T) {
+	d := large(t, 1_500_000)
+	items := d.Content()[0].Content
+	var ops []string
+	for i := range doc.MaxOps {
+		ops = append(ops, fmt.Sprintf(`{"op":"replace_text","node_id":%q,"find":"item %d ","replace":"thing %d "}`, items[i*5].ID, i*5, i))
+	}
+	start := time.Now()
+	r, err := patched(t, d, "["+strings.Join(ops, ",")+"]")
+	if err != nil || len(r.Changed) != doc.MaxOps || !strings.Contains(r.Doc.Node(items[4995].ID).Plain(), "thing 999 ") {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 

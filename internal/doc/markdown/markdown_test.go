@@ -2,6 +2,7 @@ package markdown_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -94,14 +95,37 @@ func TestLongLinesKeepTheirMarkup(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenReadsBackTheSame(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		d := doctest.Docs("n").Draw(t, "doc")
-		text := markdown.Write(d.Content())
-		want := build(t, sayable(d.Content(), "", false))
-		got := read(t, text)
-		if string(got.ContentJSON()) != string(want.ContentJSON()) {
-			t.Fatalf("Markdown %q\n got %s\nwant %s", text, got.ContentJSON(), want.ContentJSON())
-		}
-	})
+func TestWhatIsWrittenReadsBackTheSame(t *testing.T) { rapid.Check(t, readsBack) }
+
+func FuzzWrittenReadsBack(f *testing.F) { f.Fuzz(rapid.MakeFuzz(readsBack)) }
+
+func readsBack(t *rapid.T) {
+	d := doctest.Docs("n").Draw(t, "doc")
+	text := markdown.Write(d.Content())
+	want := build(t, sayable(d.Content(), "", false))
+	got := read(t, text)
+	if string(got.ContentJSON()) != string(want.ContentJSON()) {
+		t.Fatalf("Markdown %q\n got %s\nwant %s", text, got.ContentJSON(), want.ContentJSON())
+	}
+}
+
+// Reading keeps nothing between calls, and documents can be read and hashed by many at once.
+func TestManyReadAtOnce(t *testing.T) {
+	text := doctest.Large(20_000)
+	shared := read(t, text)
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() {
+			nodes, err := markdown.Read(text)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			d, err := doc.New("", nodes, doctest.IDs("n"))
+			if err != nil || d.Hash() != shared.Hash() || markdown.Write(shared.Content()) != markdown.Write(d.Content()) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	wait.Wait()
 }
