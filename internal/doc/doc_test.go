@@ -227,6 +227,18 @@ func TestRefsAreFoundInOrder(t *testing.T) {
 	}
 }
 
+// TestDroppedChildrenAreFoundByWholeIDs is CASES 18: ids that begin alike are different blocks.
+func TestDroppedChildrenAreFoundByWholeIDs(t *testing.T) {
+	a := made(t, "![a](cairn:block/018f3c1e-1)\n\n![b](cairn:block/018f3c1e-2)\n\n![c](cairn:block/018f3c1e-3)\n")
+	kept := made(t, "![c](cairn:block/018f3c1e-3)\n\n- ![a](cairn:block/018f3c1e-1)\n\n![b](cairn:block/018f3c1e-2)\n")
+	if d := doc.Dropped(a, kept); d != nil {
+		t.Errorf("%+v", d)
+	}
+	if d := doc.Dropped(a, made(t, "![c](cairn:block/018f3c1e-3)\n\n![a](cairn:block/018f3c1e-1)\n\nsee [b](cairn:block/018f3c1e-2)\n")); len(d) != 1 || d[0].ID != "018f3c1e-2" || d[0].Label != "b" {
+		t.Errorf("%+v", d)
+	}
+}
+
 func TestSchemaIsWhole(t *testing.T) {
 	for _, s := range doc.Nodes {
 		if s.Doc == "" || s.Markdown == "" {

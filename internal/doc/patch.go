@@ -29,10 +29,10 @@ type Patch []Op
 
 // OpSpec says what an operation takes.
 type OpSpec struct {
-	Op       string
-	Required []string // beside op and node_id
-	Optional []string
-	Doc      string
+	Op       string   `json:"op"`
+	Required []string `json:"required,omitempty"` // beside op and node_id
+	Optional []string `json:"optional,omitempty"`
+	Doc      string   `json:"doc"`
 }
 
 // Ops lists the operations. Where "nodes" stands, "markdown" may stand instead. A place of text is found literally, within

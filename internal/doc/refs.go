@@ -24,6 +24,21 @@ func (d *Doc) Refs() (list []Ref) {
 	return list
 }
 
+// Dropped lists the child blocks that a shows in place and b no longer does, each once.
+func Dropped(a, b *Doc) (list []Ref) {
+	kept := map[string]bool{}
+	for _, r := range b.Refs() {
+		kept[r.ID] = kept[r.ID] || r.Kind == "block"
+	}
+	for _, r := range a.Refs() {
+		if r.Kind == "block" && !kept[r.ID] {
+			kept[r.ID] = true
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
 // Refs lists what one block refers to, without the blocks in it; links too.
 func (n *Node) Refs() (list []Ref) {
 	switch n.Type {

@@ -25,35 +25,36 @@ const (
 
 // AttrSpec is one attribute of a node or a mark.
 type AttrSpec struct {
-	Name     string
-	Kind     Kind
-	Required bool
-	Min, Max int
-	Default  int
-	Values   []string
-	Doc      string
+	Name     string   `json:"name"`
+	Kind     Kind     `json:"kind"`
+	Required bool     `json:"required,omitempty"`
+	Min      int      `json:"min,omitempty"`
+	Max      int      `json:"max,omitempty"`
+	Default  int      `json:"default,omitempty"`
+	Values   []string `json:"values,omitempty"`
+	Doc      string   `json:"doc"`
 }
 
 // NodeSpec is a row of the schema.
 type NodeSpec struct {
-	Type     string
-	Group    string     // Block, Inline or ""
-	Content  []string   // types or groups that may stand in it; nil: nothing
-	Least    int        // of them
-	Attrs    []AttrSpec // by name
-	Marks    []string   // an inline node: marks it may carry
-	Doc      string
-	Markdown string // how Markdown says it
+	Type     string     `json:"type"`
+	Group    string     `json:"group,omitempty"`   // Block, Inline or ""
+	Content  []string   `json:"content,omitempty"` // types or groups that may stand in it; nil: nothing
+	Least    int        `json:"least,omitempty"`   // of them
+	Attrs    []AttrSpec `json:"attrs,omitempty"`   // by name
+	Marks    []string   `json:"marks,omitempty"`   // an inline node: marks it may carry
+	Doc      string     `json:"doc"`
+	Markdown string     `json:"markdown"` // how Markdown says it
 
 	blocks bool // its content is blocks
 }
 
 // MarkSpec is a row of the marks, whose order is the canonical one.
 type MarkSpec struct {
-	Type     string
-	Attrs    []AttrSpec
-	Doc      string
-	Markdown string
+	Type     string     `json:"type"`
+	Attrs    []AttrSpec `json:"attrs,omitempty"`
+	Doc      string     `json:"doc"`
+	Markdown string     `json:"markdown"`
 }
 
 const (

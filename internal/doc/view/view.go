@@ -36,11 +36,11 @@ type Row struct {
 }
 
 // Ask says which part of a document is read: Limit top-level nodes from Offset on, 0 = as many as there are; or, where From names a
-// node, Limit nodes in document order from that one on, whatever they stand in, and of a text the part from byte Char on.
+// node, Limit nodes in document order from that one on, whatever they stand in, and of a text the part from byte Byte on.
 type Ask struct {
 	Offset, Limit int
 	From          string
-	Char          int
+	Byte          int
 }
 
 // Page tells which top-level nodes a view has and where the next page begins.
@@ -55,7 +55,7 @@ type Page struct {
 type Continuation struct {
 	Offset int    `json:"offset,omitempty"`
 	From   string `json:"from,omitempty"`
-	Char   int    `json:"char,omitempty"`
+	Byte   int    `json:"byte,omitempty"`
 }
 
 // Truncation says that bounds made the view shorter than asked. Reasons are of bytes, content, nodes, references.
@@ -66,9 +66,9 @@ type Truncation struct {
 
 // View is a part of a document.
 type View struct {
-	Rows       []Row
-	Page       Page
-	Truncation *Truncation // nil: all that was asked for
+	Rows       []Row       `json:"nodes"`
+	Page       Page        `json:"page"`
+	Truncation *Truncation `json:"truncation,omitempty"` // nil: all that was asked for
 }
 
 // cursor is a block with the place it has.
@@ -80,8 +80,8 @@ type cursor struct {
 
 // collect lists blocks from the asked place on, at most one more than a page may have, and stops at the end of what was asked.
 func collect(d *doc.Doc, ask Ask) (list []cursor, end bool, err error) {
-	if ask.Offset < 0 || ask.Limit < 0 || ask.Char < 0 {
-		return nil, false, fault.Bad("offset", "must not be negative, nor limit and char")
+	if ask.Offset < 0 || ask.Limit < 0 || ask.Byte < 0 {
+		return nil, false, fault.Bad("offset", "must not be negative, nor limit and byte")
 	}
 	from := ""
 	if ask.From != "" {
@@ -234,7 +234,7 @@ func Read(d *doc.Doc, ask Ask) (*View, error) {
 		r, refs := row(list[n], false)
 		from := 0
 		if n == 0 {
-			from = ask.Char
+			from = ask.Byte
 		}
 		clip(&r, refs, from, len(r.Text))
 		now := used.plus(&r, len(r.Refs))
@@ -260,7 +260,7 @@ func Read(d *doc.Doc, ask Ask) (*View, error) {
 }
 
 // stop ends a view before row n, and at the last top-level node that is whole, if there is one.
-func stop(v *View, list []cursor, n, char int, reasons []string) {
+func stop(v *View, list []cursor, n, at int, reasons []string) {
 	v.Truncation = &Truncation{Reasons: reasons}
 	whole := n
 	for whole > 0 && list[whole].level > 1 {
@@ -271,7 +271,7 @@ func stop(v *View, list []cursor, n, char int, reasons []string) {
 		v.Truncation.Continuation = Continuation{Offset: list[whole].top}
 		return
 	}
-	v.Truncation.Continuation = Continuation{From: list[n].n.ID, Char: char}
+	v.Truncation.Continuation = Continuation{From: list[n].n.ID, Byte: at}
 }
 
 // clip cuts a row to the text from byte from to byte to, with what is referred to there.
@@ -303,7 +303,7 @@ func shorten(c cursor, used measure, from int, t *Truncation) Row {
 		r := whole
 		clip(&r, refs, from, to)
 		if now := used.plus(&r, len(r.Refs)); len(now.full()) == 0 || to-from < 64 {
-			t.Continuation = Continuation{From: c.n.ID, Char: to}
+			t.Continuation = Continuation{From: c.n.ID, Byte: to}
 			return r
 		}
 		to = from + (to-from)/2

@@ -61,7 +61,7 @@ func all(t interface{ Fatalf(string, ...any) }, d *doc.Doc, limit int) (rows []v
 				t.Fatalf("%+v", v.Truncation)
 			}
 			next := v.Truncation.Continuation
-			ask = view.Ask{Offset: next.Offset, Limit: limit, From: next.From, Char: next.Char}
+			ask = view.Ask{Offset: next.Offset, Limit: limit, From: next.From, Byte: next.Byte}
 			if next.From != "" {
 				ask.Limit = 0
 			}
