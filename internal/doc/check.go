@@ -264,7 +264,7 @@ func (c *checker) inlines(s *NodeSpec, nodes []*Node, p *path) ([]*Node, error) 
 	if len(out) == 0 {
 		return nil, nil
 	}
-	return out, nil
+	return joined(out), nil
 }
 
 func (c *checker) inline(out []*Node, s, spec *NodeSpec, n *Node, p *path) ([]*Node, error) {
@@ -286,8 +286,7 @@ func (c *checker) inline(out []*Node, s, spec *NodeSpec, n *Node, p *path) ([]*N
 	if !plainText(text) {
 		return nil, checkText(text, &path{p, "text", 0})
 	}
-	if i := len(out) - 1; c.own && text != "" && strings.IndexByte(text, '\r') < 0 && (s.Type == "code_block" || strings.IndexByte(text, '\n') < 0) &&
-		(i < 0 || out[i].Type != "text" || !equalMarks(out[i].Marks, marks)) {
+	if c.own && text != "" && strings.IndexByte(text, '\r') < 0 && (s.Type == "code_block" || strings.IndexByte(text, '\n') < 0) {
 		n.Type, n.Attrs, n.Marks, n.spec, n.bytes = spec.Type, nil, marks, spec, textBytes(text, marks)
 		return append(out, n), nil
 	}
@@ -299,7 +298,9 @@ func (c *checker) inline(out []*Node, s, spec *NodeSpec, n *Node, p *path) ([]*N
 		if s.Type != "code_block" {
 			line, rest, cut = strings.Cut(text, "\n")
 		}
-		out = join(out, line, marks, spec)
+		if line != "" {
+			out = append(out, &Node{Type: "text", Text: line, Marks: marks, spec: spec, bytes: textBytes(line, marks)})
+		}
 		if !cut {
 			return out, nil
 		}
@@ -309,16 +310,24 @@ func (c *checker) inline(out []*Node, s, spec *NodeSpec, n *Node, p *path) ([]*N
 
 func lineBreak() *Node { return &Node{Type: "hard_break", spec: specOf("hard_break"), bytes: 1} }
 
-// join appends text, to the last node where that has the same marks.
-func join(out []*Node, text string, marks []Mark, spec *NodeSpec) []*Node {
-	if text == "" {
-		return out
+// joined makes one node of neighbouring texts with equal marks.
+func joined(nodes []*Node) []*Node {
+	out := nodes[:0]
+	for i := 0; i < len(nodes); {
+		n, j := nodes[i], i+1
+		for n.Type == "text" && j < len(nodes) && nodes[j].Type == "text" && equalMarks(n.Marks, nodes[j].Marks) {
+			j++
+		}
+		if j > i+1 {
+			var b strings.Builder
+			for _, part := range nodes[i:j] {
+				b.WriteString(part.Text)
+			}
+			n = &Node{Type: "text", Text: b.String(), Marks: n.Marks, spec: n.spec, bytes: textBytes(b.String(), n.Marks)}
+		}
+		out, i = append(out, n), j
 	}
-	if i := len(out) - 1; i >= 0 && out[i].Type == "text" && equalMarks(out[i].Marks, marks) {
-		out[i] = &Node{Type: "text", Text: out[i].Text + text, Marks: marks, spec: spec, bytes: out[i].bytes + len(text)}
-		return out
-	}
-	return append(out, &Node{Type: "text", Text: text, Marks: marks, spec: spec, bytes: textBytes(text, marks)})
+	return out
 }
 
 func textBytes(text string, marks []Mark) int {

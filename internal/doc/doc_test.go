@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -196,6 +197,23 @@ func TestLimitsOfADocument(t *testing.T) {
 		if _, err := doc.New(title, nil, nil); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%.20q: %v", title, err)
 		}
+	}
+}
+
+// A text that comes in a million pieces is joined once, not piece by piece.
+func TestManyPiecesOfTextAreJoinedInTime(t *testing.T) {
+	start := time.Now()
+	raw := `[{"type":"paragraph","content":[` + strings.Repeat(`{"type":"text","text":"ab"},`, 500_000) + `{"type":"text","text":"c"}]}]`
+	nodes, err := doc.ParseNodes([]byte(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := doc.New("", nodes, doctest.IDs("n"))
+	if err != nil || len(d.Content()[0].Content) != 1 || len(d.Plain()) != 1_000_001 {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 

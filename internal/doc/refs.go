@@ -5,7 +5,7 @@ type Ref struct {
 	Kind   string `json:"kind"`              // mention, file, block (a child shown in place), in reading also link and embed (a page)
 	ID     string `json:"id,omitempty"`      // of the block or file
 	URL    string `json:"url,omitempty"`     // of a link or embed
-	Label  string `json:"label,omitempty"`   // text shown
+	Label  string `json:"label,omitempty"`   // text shown, of a long one the beginning
 	NodeID string `json:"node_id,omitempty"` // block node that it stands in
 
 	Pos int `json:"-"` // in the block's text (Plain), in bytes
@@ -55,7 +55,7 @@ func (n *Node) Refs() (list []Ref) {
 	if n.HoldsBlocks() {
 		return nil
 	}
-	pos := 0
+	pos, end := 0, -1 // end of the last link
 	for _, c := range n.Content {
 		shown := c.Plain()
 		if len(c.Marks) > 0 && c.Marks[0].Type == "link" {
@@ -65,11 +65,14 @@ func (n *Node) Refs() (list []Ref) {
 				r.Kind, r.ID, r.URL = "file", id, ""
 			}
 			last := len(list) - 1
-			if last >= 0 && list[last].Kind == r.Kind && list[last].ID == r.ID && list[last].URL == r.URL && list[last].Pos+len(list[last].Label) == pos {
-				list[last].Label += shown
+			if last >= 0 && list[last].Kind == r.Kind && list[last].ID == r.ID && list[last].URL == r.URL && end == pos {
+				if len(list[last].Label) < maxLine {
+					list[last].Label += shown
+				}
 			} else {
 				list = append(list, r)
 			}
+			end = pos + len(shown)
 		}
 		switch c.Type {
 		case "mention":

@@ -11,6 +11,7 @@ import (
 	"cairn/internal/doc"
 	"cairn/internal/doc/doctest"
 	"cairn/internal/doc/markdown"
+	"cairn/internal/fault"
 )
 
 // stable checks that what was read from any Markdown is the same after writing and reading it again.
@@ -83,12 +84,18 @@ func TestHostileMarkdownIsReadInTime(t *testing.T) {
 		"stars": strings.Repeat("*a ", n), "both": strings.Repeat("*a_ ", n), "double": strings.Repeat("a**b", n), "waves": strings.Repeat("~~a ", n), "marked": strings.Repeat("==a ", n), "ticks": ticks.String(),
 		"tags": strings.Repeat("<a", n), "comments": strings.Repeat("<!--", n), "instructions": strings.Repeat("a <?", n), "addresses": strings.Repeat("a@b ", n), "entities": strings.Repeat("&#1", n),
 		"lines": strings.Repeat("a\n", n), "definitions": defs.String(), "escaped cells": "|a|b|\n|-|-|\n" + strings.Repeat("|x `a\\|b`|y|\n", 20000), "columns": "|" + strings.Repeat("a|", 5000) + "\n|" + strings.Repeat("-|", 5000) + "\n" + strings.Repeat("a\n", 2000),
-		"heading": "# " + strings.Repeat("[a](", n), "cell": "|" + strings.Repeat("*a_ ", n) + "|\n|-|\n", "item": "- " + strings.Repeat("*a_ ", n),
+		"heading": "# " + strings.Repeat("[a](", n), "cell": "|" + strings.Repeat("*a_ ", n) + "|\n|-|\n", "escapes": strings.Repeat("\\*", n), "breaks": strings.Repeat("a<br>", n), "hard": strings.Repeat("a\\\n", n), "code": strings.Repeat("`a` b ", n), "mentions": strings.Repeat("[a](cairn:block/b) ", n), "link of parts": "[" + strings.Repeat("*a* b ", 150) + "](x) " + strings.Repeat("[**a**](x)[b](x)", n/4), "item": "- " + strings.Repeat("*a_ ", n),
 	} {
 		start := time.Now()
 		nodes, err := markdown.Read(s)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if d, err := doc.New("", nodes, doctest.IDs("n")); err == nil {
+			markdown.Write(d.Content())
+			d.Refs()
+		} else if !fault.Is(err, fault.TooLarge) {
+			t.Errorf("%s: %v", name, err)
 		}
 		if took := time.Since(start); took > 6*time.Second {
 			t.Errorf("%s: %d bytes took %v", name, len(s), took)
