@@ -24,8 +24,8 @@ type Result struct {
 	Ops     []Touch  // for each operation, in order
 }
 
-// Apply applies a patch as one: with an error, nothing came of it. New blocks get ids of newID; a block may bring along the id
-// of a node that the same patch took away, and no other.
+// Apply applies a patch as one: with an error, nothing came of it. New blocks get ids of newID, which must be in no version of the
+// document (UUIDv7 are); a block may bring along the id of a node that the same patch took away, and no other.
 func (d *Doc) Apply(patch Patch, newID func() string) (*Result, error) {
 	e := &editor{doc: d, newID: newID, fresh: map[*Node]bool{}, gone: map[string]bool{}}
 	e.root = e.copy(d.root)
@@ -232,6 +232,11 @@ func (e *editor) taken(nodes []*Node) func(string) bool {
 	brought := map[string]bool{}
 	for _, n := range nodes {
 		collect(n, brought)
+	}
+	for id := range brought {
+		if e.gone[id] {
+			delete(brought, id) // not in the tree, then
+		}
 	}
 	if len(brought) == 0 {
 		return nil

@@ -74,7 +74,7 @@ func (d *Doc) Title() string { return d.title }
 // Content gives the top-level nodes.
 func (d *Doc) Content() []*Node { return d.root.Content }
 
-// Len counts the block nodes, Bytes the bytes of text and attributes.
+// Len counts the block nodes.
 func (d *Doc) Len() int { return d.root.blocks }
 
 // Bytes counts the bytes of text and attributes.

@@ -102,7 +102,7 @@ func appendAttrs(b []byte, attrs []Attr) []byte {
 
 // quote writes a string as RFC 8785, section 3.2.2.2 says.
 func quote(b []byte, s string) []byte {
-	const hex = "0123456789abcdef"
+	const digits = "0123456789abcdef"
 	b = append(b, '"')
 	start := 0
 	for i := 0; i < len(s); i++ {
@@ -126,7 +126,7 @@ func quote(b []byte, s string) []byte {
 		case '\r':
 			b = append(b, '\\', 'r')
 		default:
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+			b = append(b, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
 		}
 	}
 	return append(append(b, s[start:]...), '"')

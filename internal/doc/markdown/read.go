@@ -133,7 +133,8 @@ func line(name, s string) []doc.Attr {
 	return []doc.Attr{{Name: name, Value: clipped(s, mostLine)}}
 }
 
-func (r *reader) filled(blocks []*doc.Node) []*doc.Node {
+// filled gives what stands in a quote or an item, an empty paragraph where there is nothing.
+func filled(blocks []*doc.Node) []*doc.Node {
 	if len(blocks) == 0 {
 		return []*doc.Node{{Type: "paragraph"}}
 	}
@@ -143,11 +144,11 @@ func (r *reader) filled(blocks []*doc.Node) []*doc.Node {
 func (r *reader) quote(n *ast.Blockquote) *doc.Node {
 	kind, ok := n.AttributeString(calloutKind)
 	if !ok {
-		return &doc.Node{Type: "quote", Content: r.filled(r.blocks(n))}
+		return &doc.Node{Type: "quote", Content: filled(r.blocks(n))}
 	}
 	title, _ := n.AttributeString(calloutTitle)
 	attrs := append([]doc.Attr{{Name: "kind", Value: kind}}, line("title", title.(string))...)
-	return &doc.Node{Type: "callout", Attrs: attrs, Content: r.filled(r.blocks(n))}
+	return &doc.Node{Type: "callout", Attrs: attrs, Content: filled(r.blocks(n))}
 }
 
 func isCallout(kind string) bool {
@@ -176,7 +177,7 @@ func (r *reader) list(n *ast.List) *doc.Node {
 				item.Attrs = []doc.Attr{{Name: "checked", Value: box.IsChecked}}
 			}
 		}
-		item.Content = r.filled(r.blocks(c))
+		item.Content = filled(r.blocks(c))
 		if item.Type == "task_item" && len(item.Content) > 1 && len(item.Content[0].Content) == 0 && item.Content[0].Type == "paragraph" {
 			item.Content = item.Content[1:]
 		}
@@ -230,7 +231,7 @@ func (r *reader) paragraph(n ast.Node) *doc.Node {
 		}
 		w.children(next, nil)
 	}
-	return &doc.Node{Type: "paragraph", Content: w.done()}
+	return &doc.Node{Type: "paragraph", Content: w.out}
 }
 
 // standing gives the block that an image or a link alone in its paragraph is, nil if it is none.
@@ -284,7 +285,7 @@ func (r *reader) plain(n ast.Node) string {
 func (r *reader) inlines(n ast.Node) []*doc.Node {
 	w := &inliner{r: r}
 	w.children(n, nil)
-	return w.done()
+	return w.out
 }
 
 // inliner collects inline nodes.
@@ -292,9 +293,6 @@ type inliner struct {
 	r   *reader
 	out []*doc.Node
 }
-
-// done drops the space that a box or a line's end left at the beginning.
-func (w *inliner) done() []*doc.Node { return w.out }
 
 func (w *inliner) text(s string, marks []doc.Mark) {
 	if s != "" {
