@@ -23,8 +23,10 @@ type Changes struct {
 	Edited                []Edit
 	Title                 bool // the title differs
 
-	a, b *doc.Doc
-	what map[string]string // of each changed node's id
+	a, b     *doc.Doc
+	was, is  map[string]place  // nodes that are not the very same in both, by id
+	shuffled map[string]string // nodes out of the order among those that stayed, to what they stand in
+	what     map[string]string // of each changed node's id
 }
 
 type place struct {
@@ -32,82 +34,103 @@ type place struct {
 	up string
 }
 
-func places(d *doc.Doc) map[string]place {
-	m := make(map[string]place, d.Len())
-	var add func(up string, nodes []*doc.Node)
-	add = func(up string, nodes []*doc.Node) {
-		for _, c := range nodes {
-			m[c.ID] = place{c, up}
-			if c.HoldsBlocks() {
-				add(c.ID, c.Content)
-			}
-		}
-	}
-	add("", d.Content())
-	return m
-}
-
-// Diff compares two versions of a document.
+// Diff compares two versions of a document. What a patch left alone is the same node in both and is passed over at once.
 func Diff(a, b *doc.Doc) *Changes {
-	c := &Changes{a: a, b: b, Title: a.Title() != b.Title(), what: map[string]string{}}
-	if a.SameContent(b) {
+	c := &Changes{a: a, b: b, Title: a.Title() != b.Title(), was: map[string]place{}, is: map[string]place{}, shuffled: map[string]string{}, what: map[string]string{}}
+	c.compare("", a.Content(), b.Content())
+	if len(c.was)+len(c.is)+len(c.shuffled) == 0 {
 		return c
 	}
-	was, is := places(a), places(b)
-	out := map[string]bool{} // of their order among those that stayed
-	disorder("", a.Content(), b.Content(), is, out)
 	for n := range b.All() {
-		if old, ok := was[n.ID]; ok && old.n != n && old.n.HoldsBlocks() && n.HoldsBlocks() {
-			disorder(n.ID, old.n.Content, n.Content, is, out)
-		}
-	}
-	for n := range b.All() {
-		old, ok := was[n.ID]
-		switch {
-		case !ok:
+		now, changed := c.is[n.ID]
+		old, had := c.was[n.ID]
+		if changed && !had {
 			c.Added = append(c.Added, n)
 			c.what[n.ID] = "+"
 			continue
-		case old.up != is[n.ID].up || out[n.ID]:
+		}
+		if _, out := c.shuffled[n.ID]; out || old.up != now.up {
 			c.Moved = append(c.Moved, n)
 			c.what[n.ID] = ">"
 		}
-		if old.n != n && !old.n.Same(n) {
+		if changed && old.n != n && !old.n.Same(n) {
 			c.Edited = append(c.Edited, Edit{old.n, n})
 			c.what[n.ID] += "~"
 		}
 	}
 	for n := range a.All() {
-		if _, ok := is[n.ID]; !ok {
-			c.Removed = append(c.Removed, n)
+		if _, had := c.was[n.ID]; had {
+			if _, has := c.is[n.ID]; !has {
+				c.Removed = append(c.Removed, n)
+			}
 		}
 	}
 	return c
 }
 
-// disorder finds which of the children that stayed in a node have to be moved to come into the new order: those outside a longest
-// rising run of their old places.
-func disorder(up string, a, b []*doc.Node, is map[string]place, out map[string]bool) {
-	at := make(map[string]int, len(a))
-	same := len(a) == len(b)
-	for i, c := range a {
-		same = same && b[i].ID == c.ID
-		if !same {
-			break
-		}
+// compare takes down where the children of a node differ between the versions.
+func (c *Changes) compare(up string, a, b []*doc.Node) {
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
 	}
-	if same {
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	if len(a)+len(b) == 0 {
 		return
 	}
-	for i, c := range a {
-		if p, ok := is[c.ID]; ok && p.up == up {
-			at[c.ID] = i
+	old := make(map[string]*doc.Node, len(a))
+	for _, n := range a {
+		old[n.ID] = n
+	}
+	now := make(map[string]*doc.Node, len(b))
+	for _, n := range b {
+		now[n.ID] = n
+		switch had := old[n.ID]; {
+		case had == n:
+		case had == nil:
+			note(c.is, up, n)
+		default:
+			c.was[n.ID], c.is[n.ID] = place{had, up}, place{n, up}
+			c.compare(n.ID, blocks(had), blocks(n))
+		}
+	}
+	for _, n := range a {
+		if now[n.ID] == nil {
+			note(c.was, up, n)
+		}
+	}
+	c.disorder(up, a, b, now)
+}
+
+func blocks(n *doc.Node) []*doc.Node {
+	if n.HoldsBlocks() {
+		return n.Content
+	}
+	return nil
+}
+
+// note takes down a node and all in it.
+func note(m map[string]place, up string, n *doc.Node) {
+	m[n.ID] = place{n, up}
+	for _, c := range blocks(n) {
+		note(m, n.ID, c)
+	}
+}
+
+// disorder finds which of the children that stayed in a node have to be moved to come into the new order: those outside a longest
+// rising run of their old places.
+func (c *Changes) disorder(up string, a, b []*doc.Node, now map[string]*doc.Node) {
+	at := make(map[string]int, len(a))
+	for i, n := range a {
+		if now[n.ID] != nil {
+			at[n.ID] = i
 		}
 	}
 	var ids []string
-	for _, c := range b {
-		if _, ok := at[c.ID]; ok {
-			ids = append(ids, c.ID)
+	for _, n := range b {
+		if _, ok := at[n.ID]; ok {
+			ids = append(ids, n.ID)
 		}
 	}
 	tails := []int{} // tails[k]: place in ids of the last of the best run of length k+1
@@ -132,7 +155,7 @@ func disorder(up string, a, b []*doc.Node, is map[string]place, out map[string]b
 	}
 	for i, id := range ids {
 		if !stays[i] {
-			out[id] = true
+			c.shuffled[id] = up
 		}
 	}
 }

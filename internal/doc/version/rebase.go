@@ -68,7 +68,6 @@ func conflicts(base, current *doc.Doc, ops []doc.Touch) (list []Conflict) {
 	for _, n := range diff.Removed {
 		why[n.ID] = "was removed"
 	}
-	had, has := places(base), places(current)
 	said := map[string]bool{}
 	say := func(id, w string) {
 		if !said[id] {
@@ -77,19 +76,17 @@ func conflicts(base, current *doc.Doc, ops []doc.Touch) (list []Conflict) {
 		}
 	}
 	shuffled := map[string]bool{} // nodes whose children came into another order, whichever of them were moved
-	for _, n := range diff.Moved {
-		if up := had[n.ID].up; up == has[n.ID].up {
-			shuffled[up] = true
-		}
+	for _, up := range diff.shuffled {
+		shuffled[up] = true
 	}
 	for _, t := range ops {
 		for _, id := range t.Edits {
-			if t.Op == "move" && shuffled[had[id].up] && why[id] == "" {
+			if t.Op == "move" && len(shuffled) > 0 && why[id] == "" && shuffled[holder(base, id)] {
 				say(id, "stands among nodes that were put into another order")
 			}
 		}
 		for _, id := range t.Anchors {
-			if _, was := had[id]; was && why[id] == "was removed" {
+			if why[id] == "was removed" {
 				say(id, why[id])
 			}
 		}
@@ -101,9 +98,9 @@ func conflicts(base, current *doc.Doc, ops []doc.Touch) (list []Conflict) {
 			if w := why[id]; w != "" {
 				say(id, w)
 			}
-			if now, ok := has[id]; ok && taken[id] && now.n.HoldsBlocks() {
-				for _, c := range now.n.Content {
-					if p, was := had[c.ID]; !was || p.up != id {
+			if now, ok := diff.is[id]; ok && taken[id] {
+				for _, c := range blocks(now.n) {
+					if p, changed := diff.is[c.ID]; changed && diff.was[c.ID].up != p.up {
 						say(id, "got "+c.ID+" put into it")
 					}
 				}
@@ -111,4 +108,23 @@ func conflicts(base, current *doc.Doc, ops []doc.Touch) (list []Conflict) {
 		}
 	}
 	return list
+}
+
+// holder gives the id of what a node stands in, "" for the document.
+func holder(d *doc.Doc, id string) (up string) {
+	var look func(in string, nodes []*doc.Node) bool
+	look = func(in string, nodes []*doc.Node) bool {
+		for _, n := range nodes {
+			if n.ID == id {
+				up = in
+				return true
+			}
+			if look(n.ID, blocks(n)) {
+				return true
+			}
+		}
+		return false
+	}
+	look("", d.Content())
+	return up
 }

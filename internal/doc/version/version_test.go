@@ -168,6 +168,18 @@ func TestDiffMissesNothing(t *testing.T) {
 		if c.Empty() != (d.Hash() == r.Doc.Hash()) {
 			t.Fatalf("empty %v", c.Empty())
 		}
+		// It is the same between versions that share no nodes.
+		x, err := doc.Parse(d.JSON())
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, err := doc.Parse(r.Doc.JSON())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if alone := version.Diff(x, y); fmt.Sprint(alone.IDs()) != fmt.Sprint(c.IDs()) || alone.Text(10_000) != c.Text(10_000) {
+			t.Fatalf("%v, without shared nodes %v\n%s\n%s", c.IDs(), alone.IDs(), d.JSON(), r.Doc.JSON())
+		}
 		changed := map[string]bool{}
 		for _, id := range c.IDs() {
 			changed[id] = true
