@@ -26,13 +26,8 @@ func Rebase(base, current *doc.Doc, patch doc.Patch, newID func() string) (*doc.
 		on.Doc, err = on.Doc.WithTitle(current.Title())
 		return on, err
 	}
-	if list := conflicts(base, current, on.Ops); len(list) > 0 {
-		names := make([]string, len(list))
-		for i, c := range list {
-			names[i] = c.NodeID + " " + c.Why
-		}
-		return nil, fault.New(fault.Conflict, "the document was changed in the same places: %s; read it again and make the patch for what it is now",
-			strings.Join(names, ", ")).With("conflicts", list)
+	if err := refused(conflicts(base, current, on.Ops)); err != nil {
+		return nil, err
 	}
 	res, err := current.Apply(resolved(base, patch), newID)
 	if err != nil {
@@ -59,8 +54,12 @@ func resolved(base *doc.Doc, patch doc.Patch) doc.Patch {
 func conflicts(base, current *doc.Doc, ops []doc.Touch) (list []Conflict) {
 	why := map[string]string{}
 	diff := Diff(base, current)
+	became := map[string]string{}
 	for _, e := range diff.Edited {
 		why[e.After.ID] = "was edited"
+		if e.Before.Type != e.After.Type {
+			became[e.After.ID] = "became a " + e.After.Type
+		}
 	}
 	for _, n := range diff.Moved {
 		why[n.ID] = "was moved"
@@ -88,6 +87,8 @@ func conflicts(base, current *doc.Doc, ops []doc.Touch) (list []Conflict) {
 		for _, id := range t.Anchors {
 			if why[id] == "was removed" {
 				say(id, why[id])
+			} else if w := became[id]; w != "" {
+				say(id, w)
 			}
 		}
 		taken := map[string]bool{}
