@@ -44,12 +44,13 @@ var may = map[string][]string{
 	"job":       {"db", "who"},
 	"chronicle": {"change", "db", "fault", "meaning", "op", "rawjson", "search", "who"},
 	"memory":    {"audit", "change", "chronicle", "db", "fault", "job", "meaning", "op", "rawjson", "search", "who"},
+	"skill":     {"fault", "op", "who"},
 	"task":      {"change", "db", "fault", "meaning", "op", "rawjson", "search", "who"},
 	"edge":      {"audit", "db", "fault", "rawjson", "who"},
 	"mcp":       {"edge", "fault", "op", "rawjson", "who"},
 	"web":       {"account", "edge", "fault", "oauth", "op", "rawjson", "signin", "who"},
 	"cli":       {"config", "fault", "mcp", "op", "rawjson", "who"},
-	"app":       {"account", "audit", "change", "cli", "config", "db", "edge", "embed", "fault", "fetch", "job", "mail", "mcp", "meaning", "memory", "oauth", "op", "search", "signin", "task", "web", "who"},
+	"app":       {"account", "audit", "change", "cli", "config", "db", "edge", "embed", "fault", "fetch", "job", "mail", "mcp", "meaning", "memory", "oauth", "op", "search", "signin", "skill", "task", "web", "who"},
 	"apptest":   {"account", "app", "config", "db", "db/dbtest", "fault", "op", "who"},
 }
 

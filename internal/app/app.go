@@ -37,6 +37,7 @@ import (
 	"cairn/internal/op"
 	"cairn/internal/search"
 	"cairn/internal/signin"
+	"cairn/internal/skill"
 	"cairn/internal/task"
 	"cairn/internal/web"
 	"cairn/internal/who"
@@ -195,7 +196,7 @@ func (a *App) setupLink(ctx context.Context) (string, error) {
 
 // operations are those of all features.
 func operations(accounts *account.Service, people *signin.Service, server *oauth.Service, finder *search.Service, tasks *task.Service, memories *memory.Service, changes *change.Service) []*op.Op {
-	return slices.Concat(accounts.Ops(), people.Ops(), server.Ops(), finder.Ops(), tasks.Ops(), memories.Ops(), changes.Ops())
+	return slices.Concat(skill.Ops(), accounts.Ops(), people.Ops(), server.Ops(), finder.Ops(), tasks.Ops(), memories.Ops(), changes.Ops())
 }
 
 // notOpened says in one line which key named the data that can't be opened.
