@@ -1,11 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,18 +13,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"cairn/internal/db"
-	"cairn/internal/embed"
-	"cairn/internal/meaning"
-	"cairn/internal/search"
 )
 
 func (r *finding) run(ctx context.Context, only string) error {
 	for _, part := range []struct {
 		name string
 		run  func(context.Context) error
-	}{{"speed", r.speed}, {"cranfield", r.cranfield}, {"turns", r.turns}, {"sessions", r.sessions}} {
+	}{{"cranfield", r.cranfield}, {"turns", r.turns}, {"sessions", r.sessions}} {
 		if slices.Contains(strings.Split(only, ","), part.name) {
 			if err := part.run(ctx); err != nil {
 				return fmt.Errorf("%s: %w", part.name, err)
@@ -112,9 +107,18 @@ func (r *finding) conversations() ([]conversation, error) {
 	return all, nil
 }
 
-const temporal = 4 // the last category that is counted: 5 are questions without an answer
+const answered = 4 // the last category that is counted: 5 are questions without an answer
 
-// sessions searches whole sessions of all conversations in one heap.
+// moment is when a session began, such as "1:56 pm on 8 May, 2023". A session may have no date.
+func (s session) moment() time.Time {
+	at, err := time.Parse("3:04 pm on 2 January, 2006", s.date)
+	if err != nil {
+		at = time.Date(2000, 1, 1, 0, s.number, 0, 0, time.UTC)
+	}
+	return at
+}
+
+// sessions searches whole sessions of all conversations in one heap: each is the daily note of its day.
 func (r *finding) sessions(ctx context.Context) error {
 	convs, err := r.conversations()
 	if err != nil {
@@ -127,15 +131,16 @@ func (r *finding) sessions(ctx context.Context) error {
 			for _, t := range s.turns {
 				b.WriteString(t.text + "\n")
 			}
-			items = append(items, item{search.Doc{Embed: true, Heap: "all", Thing: fmt.Sprintf("%d/D%d", c, s.number), Kind: "item", Title: s.date, Body: b.String()}, meaning.Text{Title: s.date, Body: b.String()}})
+			key := fmt.Sprintf("%d/D%d", c, s.number)
+			items = append(items, item{key, "all", "upsert_daily_note", map[string]any{"heap": "all", "external_ref": key, "date": s.moment().Format(time.DateOnly), "title": cmp.Or(s.date, "session"), "body": b.String()}})
 		}
 	}
-	st, err := r.index(ctx, "sessions", items)
+	p, err := r.index(ctx, "sessions", []string{"all"}, items)
 	if err != nil {
 		return err
 	}
-	defer st.d.Close() //nolint:errcheck // it's thrown away
-	for _, leg := range legNames {
+	defer p.Close() //nolint:errcheck // it's thrown away
+	for _, leg := range legs {
 		var all tally
 		by := map[int]*tally{}
 		for c, conv := range convs {
@@ -145,21 +150,21 @@ func (r *finding) sessions(ctx context.Context) error {
 					d, _, _ := strings.Cut(e, ":")
 					wanted[fmt.Sprintf("%d/%s", c, d)] = true
 				}
-				if q.category > temporal || len(wanted) == 0 {
+				if q.category > answered || len(wanted) == 0 {
 					continue
 				}
-				found, err := st.legs()[leg](ctx, []string{"all"}, nil, q.text, 10)
+				found, err := p.find(ctx, leg, "all", q.text)
 				if err != nil {
 					return err
 				}
 				if by[q.category] == nil {
 					by[q.category] = &tally{}
 				}
-				all.add(things(found), wanted)
-				by[q.category].add(things(found), wanted)
+				all.add(found, wanted)
+				by[q.category].add(found, wanted)
 			}
 		}
-		for c := 1; c <= temporal; c++ {
+		for c := 1; c <= answered; c++ {
 			if by[c] != nil {
 				r.say("%scategory %d %s", leg, c, by[c])
 			}
@@ -169,34 +174,30 @@ func (r *finding) sessions(ctx context.Context) error {
 	return nil
 }
 
-// turns searches single turns, a heap per conversation, each with the turns around it.
+// turns searches single turns, a heap per conversation: each is an episode, a minute after the one before.
 func (r *finding) turns(ctx context.Context) error {
 	convs, err := r.conversations()
 	if err != nil {
 		return err
 	}
 	var items []item
+	var heaps []string
 	for c, conv := range convs {
+		heap := fmt.Sprint("conversation ", c)
+		heaps = append(heaps, heap)
 		for _, s := range conv.sessions {
 			for i, t := range s.turns {
-				before, after := "", ""
-				if i > 0 {
-					before = s.turns[i-1].text
-				}
-				if i+1 < len(s.turns) {
-					after = s.turns[i+1].text
-				}
-				items = append(items, item{search.Doc{Embed: true, Heap: fmt.Sprint(c), Thing: fmt.Sprintf("%d/%s", c, t.id), Kind: "item", Title: s.date, Body: t.text, Around: before + "\n" + after},
-					meaning.Text{Body: t.text, Before: before, After: after}})
+				key := fmt.Sprintf("%d/%s", c, t.id)
+				items = append(items, item{key, heap, "add_episode", map[string]any{"heap": heap, "external_ref": key, "kind": "turn", "summary": t.text, "occurred_at": s.moment().Add(time.Duration(i) * time.Minute).Format(time.RFC3339)}})
 			}
 		}
 	}
-	st, err := r.index(ctx, "turns", items)
+	p, err := r.index(ctx, "turns", heaps, items)
 	if err != nil {
 		return err
 	}
-	defer st.d.Close() //nolint:errcheck // it's thrown away
-	for _, leg := range legNames {
+	defer p.Close() //nolint:errcheck // it's thrown away
+	for _, leg := range legs {
 		var all tally
 		for c, conv := range convs {
 			for _, q := range conv.questions {
@@ -204,14 +205,14 @@ func (r *finding) turns(ctx context.Context) error {
 				for _, e := range q.evidence {
 					wanted[fmt.Sprintf("%d/%s", c, e)] = true
 				}
-				if q.category > temporal || len(wanted) == 0 {
+				if q.category > answered || len(wanted) == 0 {
 					continue
 				}
-				found, err := st.legs()[leg](ctx, []string{fmt.Sprint(c)}, nil, q.text, 10)
+				found, err := p.find(ctx, leg, heaps[c], q.text)
 				if err != nil {
 					return err
 				}
-				all.add(things(found), wanted)
+				all.add(found, wanted)
 			}
 		}
 		r.say("%sturns %s", leg, all)
@@ -247,7 +248,8 @@ func (r *finding) cranfield(ctx context.Context) error {
 		_, body, _ := strings.Cut(rest, "\n.W\n")
 		title, body = strings.Join(strings.Fields(title), " "), strings.Join(strings.Fields(body), " ")
 		body = strings.TrimSpace(strings.TrimPrefix(body, title))
-		items = append(items, item{search.Doc{Embed: true, Heap: "cran", Thing: strings.TrimSpace(id), Kind: "item", Title: title, Body: body}, meaning.Text{Title: title, Body: body}})
+		key := strings.TrimSpace(id)
+		items = append(items, item{key, "abstracts", "upsert_daily_note", map[string]any{"heap": "abstracts", "external_ref": key, "date": "1963-01-01", "title": cmp.Or(title, "untitled"), "body": cmp.Or(body, title, "-")}})
 	}
 	wanted := map[int]map[string]bool{}
 	for line := range strings.Lines(judged) {
@@ -261,12 +263,12 @@ func (r *finding) cranfield(ctx context.Context) error {
 		}
 		wanted[n][f[1]] = true
 	}
-	st, err := r.index(ctx, "cranfield", items)
+	p, err := r.index(ctx, "cranfield", []string{"abstracts"}, items)
 	if err != nil {
 		return err
 	}
-	defer st.d.Close() //nolint:errcheck // it's thrown away
-	for _, leg := range legNames {
+	defer p.Close() //nolint:errcheck // it's thrown away
+	for _, leg := range legs {
 		sum, n := 0.0, 0
 		for part := range strings.SplitSeq(queries, ".I ") {
 			_, q, ok := strings.Cut(part, "\n.W\n")
@@ -274,11 +276,11 @@ func (r *finding) cranfield(ctx context.Context) error {
 				continue
 			}
 			n++ // the judgements count the queries as they come
-			found, err := st.legs()[leg](ctx, []string{"cran"}, nil, q, 10)
+			found, err := p.find(ctx, leg, "abstracts", q)
 			if err != nil {
 				return err
 			}
-			sum += gain(things(found), wanted[n])
+			sum += gain(found, wanted[n])
 		}
 		r.say("%scranfield nDCG@10 %s", leg, share(sum/float64(max(n, 1))))
 	}
@@ -301,87 +303,4 @@ func gain(found []string, wanted map[string]bool) float64 {
 		return 0
 	}
 	return got / best
-}
-
-// speed measures questions in heaps of many things with random words, and what the vectors take.
-func (r *finding) speed(ctx context.Context) error {
-	random := rand.New(rand.NewPCG(1, 2))
-	words := func(n int) string {
-		var b strings.Builder
-		for range n {
-			fmt.Fprintf(&b, "w%d ", int(20000*math.Pow(random.Float64(), 3)))
-		}
-		return b.String()
-	}
-	for _, n := range []int{10_000, 100_000} {
-		model := noise{}
-		own := &finding{dir: r.dir, model: model}
-		var items []item
-		for i := range n {
-			text := words(40)
-			items = append(items, item{search.Doc{Embed: true, Heap: "h", Thing: fmt.Sprintf("%06d", i), Kind: "item", Body: text}, meaning.Text{Body: text[:20]}})
-		}
-		st, err := own.index(ctx, fmt.Sprint("speed", n), items)
-		if err != nil {
-			return err
-		}
-		var without, took []time.Duration
-		_, textBytes := int64(0), int64(0)
-		for i := range 60 {
-			q := words(5)
-			begin := time.Now()
-			if _, err := st.fused.Ask(ctx, []string{"h"}, nil, q, 10); err != nil {
-				return err
-			}
-			if i >= 10 {
-				took = append(took, time.Since(begin))
-			}
-			begin = time.Now()
-			if _, err := st.text.Ask(ctx, []string{"h"}, nil, q, 10); err != nil {
-				return err
-			}
-			if i >= 10 {
-				without = append(without, time.Since(begin))
-			}
-		}
-		_, all := st.fused.Stats()
-		_, textBytes = st.text.Stats()
-		slices.Sort(took)
-		slices.Sort(without)
-		r.say("speed %d things: question p50 %.1f ms beside its embedding (text alone %.1f ms), vectors take %.1f MB per 100,000", n, ms(took[len(took)/2]), ms(without[len(without)/2]), float64(all-textBytes)/float64(n)/10)
-		_ = st.d.Close()
-	}
-	var took []time.Duration
-	for range 30 {
-		begin := time.Now()
-		if _, err := embed.Builtin().Embed(ctx, []string{"what did we decide about the house in " + db.NewID()[:4]}); err != nil {
-			return err
-		}
-		took = append(took, time.Since(begin))
-	}
-	slices.Sort(took)
-	r.say("speed: embedding a question p50 %.1f ms", ms(took[len(took)/2]))
-	return nil
-}
-
-func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-// noise is a model whose vectors are random: for speed alone.
-type noise struct{}
-
-func (noise) ID() string      { return "noise" }
-func (noise) Dimensions() int { return 512 }
-
-func (noise) Embed(_ context.Context, texts []string) ([][]float32, error) {
-	out := make([][]float32, len(texts))
-	for i, t := range texts {
-		var seed [32]byte
-		copy(seed[:], t)
-		r := rand.New(rand.NewChaCha8(seed))
-		out[i] = make([]float32, 512)
-		for k := range out[i] {
-			out[i][k] = float32(r.NormFloat64()) / 22.6
-		}
-	}
-	return out, nil
 }

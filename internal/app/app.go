@@ -81,6 +81,7 @@ type Options struct {
 	Clock    func() time.Time
 	Log      *slog.Logger
 	Fixtures func(*sdk.Server)
+	Model    embed.Model // nil = the configured one
 }
 
 // Open opens the data and makes the parts. Close it.
@@ -104,7 +105,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 		_ = d.Close()
 		return nil, err
 	}
-	model, err := modelOf(c)
+	model, err := modelOf(c, o)
 	if err != nil {
 		_ = d.Close()
 		return nil, err
@@ -145,9 +146,12 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 }
 
 // modelOf gives the model that texts are embedded by.
-func modelOf(c *config.Config) (embed.Model, error) {
+func modelOf(c *config.Config, o Options) (embed.Model, error) {
 	e := c.Embeddings
-	if e.URL == "" {
+	switch {
+	case o.Model != nil:
+		return o.Model, nil
+	case e.URL == "":
 		return embed.Builtin(), nil
 	}
 	m, err := embed.NewHTTP(embed.Endpoint{URL: e.URL, Key: e.Key, Model: e.Model})

@@ -129,7 +129,7 @@ func doctor(ctx context.Context, c *config.Config) []cli.Check {
 // embedded says how much of the data can be found by its meaning.
 func embedded(ctx context.Context, c *config.Config) (says, do string) {
 	const look = "the log of the server says more; where CAIRN_EMBEDDINGS_URL is set, check that its endpoint answers"
-	model, err := modelOf(c)
+	model, err := modelOf(c, Options{})
 	if err != nil {
 		return err.Error(), "set the key that is named"
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"cairn/internal/rawjson"
+	"cairn/internal/words"
 )
 
 // StateOf says whether a thing is there or in the trash.
@@ -42,8 +43,8 @@ func Raw(f Fields) (map[string]json.RawMessage, error) {
 
 // Brief shortens a name for a summary.
 func Brief(name string) string {
-	if r := []rune(name); len(r) > 80 {
-		name = string(r[:80]) + "…"
+	if short, was := words.Shorten(name, 80); was {
+		name = short + "…"
 	}
 	return `"` + name + `"`
 }

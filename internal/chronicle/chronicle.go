@@ -186,7 +186,8 @@ func (s *Service) text(sp spec) meaning.TextOf {
 		if err != nil {
 			return meaning.Text{}, false, err
 		}
-		return meaning.Text{Title: t.about().line, Body: t.about().body}, true, nil
+		d := docOf(t)
+		return meaning.Text{Title: d.Title, Body: d.Body}, true, nil
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"cairn/internal/change"
 	"cairn/internal/db"
@@ -103,6 +104,9 @@ func (m *moment) UnmarshalJSON(b []byte) error {
 	*m = moment(at)
 	return err
 }
+
+// day is the date of a moment in UTC.
+func (m moment) day() string { return time.UnixMicro(int64(m)).UTC().Format(time.DateOnly) }
 
 // now gives the clock's moment.
 func now(tx *db.Tx) moment { return moment(tx.Wall - tx.Wall%1000) }
@@ -263,9 +267,15 @@ func store(tx *db.Tx, old, t thing) error {
 }
 
 func docOf(t thing) search.Doc {
-	d := search.Doc{Heap: t.base().Heap, Thing: t.base().ID, Kind: kindOf(t), Title: t.about().line, Body: t.about().body, Embed: true}
-	if n, ok := t.(*note); ok {
-		d.Day = n.Date
+	d := search.Doc{Heap: t.base().Heap, Thing: t.base().ID, Kind: kindOf(t), Title: t.about().line, Body: t.about().body}
+	switch t := t.(type) {
+	case *note:
+		d.Day = t.Date
+	case *decision:
+		d.Day = t.At.day()
+	case *episode:
+		d.Title = "" // it's where the body begins
+		d.Day, d.Thread, d.At = t.At.day(), t.Kind, int64(t.At)
 	}
 	return d
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"cairn/internal/db"
+	"cairn/internal/words"
 )
 
 // Kinds of things of the record, in the change record, in search and on the timeline.
@@ -91,7 +92,7 @@ func (e *episode) kind() string {
 }
 func (e *episode) line() string {
 	first, _, _ := strings.Cut(strings.TrimSpace(e.Summary), "\n")
-	if short, was := Shorten(first, lineChars); was {
+	if short, was := words.Shorten(first, lineChars); was {
 		return short + "…"
 	}
 	return first

@@ -12,6 +12,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/op"
 	"cairn/internal/who"
+	"cairn/internal/words"
 )
 
 type timelineIn struct {
@@ -236,7 +237,7 @@ func cut(s *string, n int) (*string, bool) {
 	if s == nil {
 		return s, false
 	}
-	short, was := Shorten(*s, n)
+	short, was := words.Shorten(*s, n)
 	return &short, was
 }
 

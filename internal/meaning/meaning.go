@@ -17,9 +17,8 @@ import (
 	"cairn/internal/embed"
 )
 
-// Text is what of a thing is embedded. Before and After are what it's read with, such as the lines around one of a
-// conversation: where there are any, the text is embedded alone and again with them.
-type Text struct{ Title, Body, Before, After string }
+// Text is what of a thing is embedded.
+type Text struct{ Title, Body string }
 
 // pieceChars is the size of a piece's step, pieceSteps how many make a piece: each but the first begins within the one before,
 // so that every sentence is read with what stands around it.
@@ -30,10 +29,6 @@ const (
 
 // pieces cuts a text into what is embedded. The title, where often a date stands, is in front of the first.
 func pieces(t Text) []string {
-	if t.Before != "" || t.After != "" {
-		around := strings.TrimSpace(t.Before + "\n" + t.Body + "\n" + t.After)
-		return append(pieces(Text{Title: t.Title, Body: t.Body}), pieces(Text{Body: around})...)
-	}
 	title := strings.TrimSpace(t.Title)
 	steps := embed.Split(t.Body, pieceChars)
 	if len(steps) == 0 {
@@ -55,10 +50,6 @@ func pieces(t Text) []string {
 
 // TextOf gives what of a thing is embedded, whatever its state and with no caller in ctx.
 type TextOf func(ctx context.Context, id string) (t Text, ok bool, err error)
-
-// AddJob is called by writes of texts that are to be embedded. There is nothing to be done: what has no vectors is seen in the
-// data.
-func AddJob(*db.Tx, string, string) error { return nil }
 
 // putVectors puts vectors in the place of all that a thing has. One without any keeps a row that says so.
 func putVectors(tx *db.Tx, heap, thing, model string, seq int64, vectors [][]float32) error {

@@ -143,7 +143,7 @@ func (o *object) doc() search.Doc {
 	case o.Status != current:
 		kind = kindPast
 	}
-	return search.Doc{Heap: o.Heap, Thing: o.ID, Kind: kind, Title: o.Subject, Body: o.Statement, Embed: true}
+	return search.Doc{Heap: o.Heap, Thing: o.ID, Kind: kind, Title: o.Subject, Body: o.Statement}
 }
 
 // visible tells whether the caller may see an object at all: no agent sees a private one.

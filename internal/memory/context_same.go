@@ -73,9 +73,9 @@ func indic(r rune) bool {
 	return (unicode.IsLetter(r) || unicode.IsMark(r)) && (r >= 0x0600 && r <= 0x08FF || r >= 0x0900 && r <= 0x0DFF || r >= 0x1000 && r <= 0x109F || r >= 0x1780 && r <= 0x18AF)
 }
 
-// words gives a text's words as they are compared: without case, accents, width and punctuation, contractions written out.
+// wordsOf gives a text's words as they are compared: without case, accents, width and punctuation, contractions written out.
 // Signs that carry meaning are words (C++ isn't C, -5 isn't 5), and so is what stands between digits (3.5 isn't 35).
-func words(s string) []string {
+func wordsOf(s string) []string {
 	s = cases.Fold().String(norm.NFKC.String(s))
 	var plain []rune
 	for _, r := range norm.NFD.String(s) {
@@ -150,7 +150,7 @@ var weak = []string{"a", "an", "the", "my", "our", "really", "very", "quite", "j
 // once. It is a key rather than a distance, so that being a near-duplicate goes from one to the next (if A is one of B and B
 // of C, A is one of C) and can be looked up; and no negation, number or name is ever taken for a slip of the pen.
 func essence(s string) []string {
-	all := words(s)
+	all := wordsOf(s)
 	out := make([]string, 0, len(all))
 	for _, w := range all {
 		if !slices.Contains(weak, w) {
@@ -183,7 +183,7 @@ func fold(statement string) string {
 
 // foldSubject gives what makes two subjects one.
 func foldSubject(subject string) string {
-	if w := words(subject); len(w) > 0 {
+	if w := wordsOf(subject); len(w) > 0 {
 		return strings.Join(w, " ")
 	}
 	return subject

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"cairn/internal/chronicle"
+	"cairn/internal/words"
 )
 
 // Budgets of a pack, in characters.
@@ -74,7 +74,7 @@ type pack struct {
 func one(text string) string {
 	text, _ = clean(text)
 	text = strings.ReplaceAll(text, string(utf8.RuneError), "")
-	if short, cut := chronicle.Shorten(text, mostOfALine-1); cut && utf8.RuneCountInString(text) > mostOfALine {
+	if short, cut := words.Shorten(text, mostOfALine-1); cut && utf8.RuneCountInString(text) > mostOfALine {
 		return strings.TrimRight(short, " ") + "…"
 	}
 	return text

@@ -190,9 +190,9 @@ func (g *gathering) about(in subjectIn) (words string, names []string, err error
 // told apart by spaces; other subjects may be parts of words.
 func (g *gathering) bears(text string) bool {
 	plain := who.Fold(text)
-	spaced := " " + strings.Join(words(text), " ") + " "
+	spaced := " " + strings.Join(wordsOf(text), " ") + " "
 	return slices.ContainsFunc(g.names, func(n string) bool {
-		if w := strings.Join(words(n), " "); g.known && w != "" && !strings.ContainsFunc(w, func(r rune) bool { return r >= 0x2E80 }) {
+		if w := strings.Join(wordsOf(n), " "); g.known && w != "" && !strings.ContainsFunc(w, func(r rune) bool { return r >= 0x2E80 }) {
 			return strings.Contains(spaced, " "+w+" ")
 		}
 		return strings.Contains(plain, n)

@@ -8,10 +8,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"cairn/internal/chronicle"
 	"cairn/internal/db"
 	"cairn/internal/op"
 	"cairn/internal/who"
+	"cairn/internal/words"
 )
 
 func (s *Service) selfOps() []*op.Op {
@@ -169,7 +169,7 @@ func selfOf(all []object, plan []saying) selfPage {
 	p, used := selfPage{Lines: []SelfLine{}}, 0
 	for _, s := range says {
 		text := s.text
-		if short, was := chronicle.Shorten(text, selfChars-1); was && utf8.RuneCountInString(text) > selfChars {
+		if short, was := words.Shorten(text, selfChars-1); was && utf8.RuneCountInString(text) > selfChars {
 			text = strings.TrimSpace(short) + "…"
 		}
 		text += " [" + s.kind + " " + time.UnixMicro(s.at).UTC().Format(time.DateOnly) + " " + s.id[:min(n, len(s.id))] + "]"

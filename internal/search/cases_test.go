@@ -34,7 +34,7 @@ func remove(t testing.TB, d *db.DB, heap, thing string) {
 func notes(heap string, texts ...string) []Doc {
 	docs := make([]Doc, len(texts))
 	for i, text := range texts {
-		docs[i] = Doc{Heap: heap, Thing: text, Kind: "note", Body: text, Fresh: true, Embed: true}
+		docs[i] = Doc{Heap: heap, Thing: text, Kind: "note", Body: text, Fresh: true}
 	}
 	return docs
 }

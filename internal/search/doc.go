@@ -6,6 +6,13 @@
 // heap that is brought up to date from the heap's counter (db.Tx.Numbered) before each search: so own writes are seen at
 // once, replicas need no messages, and both databases give the same rows in the same order.
 //
+// # Questions
+//
+// Ask finds candidates by words (BM25 of the whole and of the best passage; any form of an English word) and by vectors
+// (sketches first), then adds up: nearness in meaning, words, names, times, and for the best of them what a second reading
+// shows (words beside each other, in one place, in the title) and what they have in common. What stands just before and after
+// a thing in its thread helps to find it.
+//
 // # Gone passages
 //
 // A removed thing, or the tail of one that got shorter, stays as a row without tokens that is marked gone, since that is how

@@ -149,7 +149,7 @@ func TestHeapsAreSearchedAsOne(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for i := range 120 {
-			doc := Doc{Heap: "large", Thing: fmt.Sprintf("%03d", i), Kind: "note", Body: words(r, 5+r.IntN(60)), Fresh: true}
+			doc := Doc{Heap: "large", Thing: fmt.Sprintf("%03d", i), Kind: "note", Body: draw(r, 5+r.IntN(60)), Fresh: true}
 			if i%10 == 0 {
 				doc.Heap = "small"
 			}
@@ -159,7 +159,7 @@ func TestHeapsAreSearchedAsOne(t *testing.T) {
 		}
 		e := New(d, 1<<30)
 		for range 100 {
-			query := words(r, 1+r.IntN(4))
+			query := draw(r, 1+r.IntN(4))
 			for _, search := range []func(context.Context, []string, []string, string, int) (Result, error){e.Find, e.Ask} {
 				one, err := search(t.Context(), []string{"all"}, nil, query, 20)
 				if err != nil {
@@ -202,8 +202,8 @@ func TestSmallHeapBesideLarge(t *testing.T) {
 	})
 }
 
-// words draws from a small vocabulary, the first words often, so that searches have ties, phrases and misses.
-func words(r *rand.Rand, n int) string {
+// draw draws from a small vocabulary, the first words often, so that searches have ties, phrases and misses.
+func draw(r *rand.Rand, n int) string {
 	all := []string{"pump", "valve", "the", "red", "REQ-1", "REQ-2", "咖啡豆", "会", "🚀", "don't", "hose", "C++", "gasket", "boiler", "41.2"}
 	var b strings.Builder
 	for range n {
@@ -231,7 +231,7 @@ func TestAnyHistoryGivesTheSame(t *testing.T) {
 							Remove(tx, heap, thing)
 							continue
 						}
-						Analyze(Doc{Heap: heap, Thing: thing, Kind: []string{"a", "b"}[r.IntN(2)], Title: words(r, 2), Body: words(r, []int{0, 5, 600}[r.IntN(3)])}).Put(tx)
+						Analyze(Doc{Heap: heap, Thing: thing, Kind: []string{"a", "b"}[r.IntN(2)], Title: draw(r, 2), Body: draw(r, []int{0, 5, 600}[r.IntN(3)])}).Put(tx)
 					}
 					return nil
 				})
@@ -246,9 +246,9 @@ func TestAnyHistoryGivesTheSame(t *testing.T) {
 			}
 			fresh := New(d, 1<<30)
 			for range 5 {
-				query := words(r, 1+r.IntN(3))
+				query := draw(r, 1+r.IntN(3))
 				if r.IntN(3) == 0 {
-					query = `"` + words(r, 2) + `" -` + words(r, 1)
+					query = `"` + draw(r, 2) + `" -` + draw(r, 1)
 				}
 				kinds := [][]string{nil, {"a"}}[r.IntN(2)]
 				limit := 1 + r.IntN(12)
@@ -278,7 +278,7 @@ func TestCompaction(t *testing.T) {
 			delete(live, id)
 			continue
 		}
-		ps := Analyze(Doc{Title: "T", Body: words(r, 1+r.IntN(400))}).passages
+		ps := Analyze(Doc{Title: "T", Body: draw(r, 1+r.IntN(400))}).passages
 		x.put(id, "note", ps)
 		live[id] = ps
 	}
@@ -296,7 +296,7 @@ func TestCompaction(t *testing.T) {
 		t.Errorf("%d bytes before, %d after", x.bytes(), y.bytes())
 	}
 	for range 200 {
-		query := words(r, 1+r.IntN(3))
+		query := draw(r, 1+r.IntN(3))
 		var got [3]string
 		for i, ix := range []*index{x, y, fresh} {
 			hits, _, err := rank(t.Context(), []searched{{"h", ix}}, nil, parse(query, true).plan(true), 20)
@@ -361,7 +361,7 @@ func TestLoadThatIsCancelled(t *testing.T) {
 		r := rand.New(rand.NewPCG(5, 6))
 		err := d.Write(t.Context(), func(tx *db.Tx) error {
 			for i := range 4000 {
-				Analyze(Doc{Heap: "h", Thing: fmt.Sprintf("%04d", i), Kind: "note", Body: words(r, 30), Fresh: true}).Put(tx)
+				Analyze(Doc{Heap: "h", Thing: fmt.Sprintf("%04d", i), Kind: "note", Body: draw(r, 30), Fresh: true}).Put(tx)
 			}
 			return nil
 		})
@@ -434,7 +434,7 @@ func TestPutAndFindInParallel(t *testing.T) {
 				for i := range 25 {
 					heap, word := fmt.Sprint("h", w%2), fmt.Sprintf("unique%dx%d", w, i)
 					thing := fmt.Sprint(w, "-", i%10)
-					a := Analyze(Doc{Heap: heap, Thing: thing, Kind: "note", Body: word + " " + words(r, 300)})
+					a := Analyze(Doc{Heap: heap, Thing: thing, Kind: "note", Body: word + " " + draw(r, 300)})
 					if err := d.Write(context.Background(), func(tx *db.Tx) error { a.Put(tx); return nil }); err != nil {
 						t.Error(err)
 						return
@@ -451,7 +451,7 @@ func TestPutAndFindInParallel(t *testing.T) {
 				r := rand.New(rand.NewPCG(uint64(w), 8))
 				for i := range 50 {
 					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+r.IntN(20))*time.Millisecond)
-					_, err := engines[i%2].Ask(ctx, []string{"h1", "h0"}, nil, words(r, 4), 10)
+					_, err := engines[i%2].Ask(ctx, []string{"h1", "h0"}, nil, draw(r, 4), 10)
 					if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 						t.Error(err)
 					}

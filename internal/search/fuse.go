@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math/bits"
 	"slices"
 	"strings"
@@ -11,14 +12,22 @@ import (
 	"cairn/internal/when"
 )
 
-// What a thing's score is made of, each part between 0 and 1: how near its pieces are to the question in meaning, how well
-// its words fit, how many of the question's names it has, whether it's of a time that the question names. The weights were
-// picked on sessions of conversations by bench-retrieval, where they lie on a plateau: moving one by a third or so changes recall by .005 at most.
+// What a thing's score is made of, each part about between 0 and 1: how near its pieces are to the question in meaning, how
+// well its words fit, how many of the question's names it has, whether it's of a time that the question names, how much it has
+// of what the best things have in common. Here and in refine.go and feedback.go weights were picked by bench-retrieval on
+// conversations and abstracts; they lie on a plateau: moving one by a third or so changes recall by .005 at most.
 const (
-	textWeight = 0.75
-	nameWeight = 0.5
-	timeWeight = 0.2
-	fullText   = 6 // a best text score below this isn't taken for 1: the words of the question are hardly there
+	textWeight   = 1
+	nameWeight   = 0.8
+	timeWeight   = 0.2
+	commonWeight = 0.12
+	fullText     = 6 // a best text score below this isn't taken for 1: the words of the question are hardly there
+)
+
+// What stands just before and after a thing in its thread counts so much for it: its words, and its meaning.
+const (
+	textAround = 0.5
+	nearAround = 0.4
 )
 
 // Candidates are the best by text and those with a piece whose sketch is among the nearest: a share of all, bounded.
@@ -26,7 +35,7 @@ const (
 	textCandidates = 200
 	nearShare      = 20 // one in so many
 	fewestNear     = 200
-	mostNear       = 5000
+	mostNear       = 2000
 )
 
 // asking is a question to be ranked.
@@ -35,82 +44,125 @@ type asking struct {
 	kinds []string
 	near  *embed.Query // nil = by text alone
 	spans []when.Span
+
+	heaps   []searched
+	scores  []*scratch // by heap
+	shown   [][]bool   // by heap, by kind
+	weights *weights
 }
 
 // candidate is a thing that may be an answer.
 type candidate struct {
 	Hit
-	heap, thing int // places
-	near        float32
-	meant       bool // it has vectors
+	heap, thing               int // places
+	text, near, names, timely float32
+	meant                     bool // it has vectors
+}
+
+// sum makes the score of a candidate where the best text score is most.
+func (c *candidate) sum(most float32) {
+	c.Score = c.near + textWeight*c.text/most + nameWeight*c.names + timeWeight*c.timely
+}
+
+func (a *asking) of(c *candidate) (*index, *thing) {
+	x := a.heaps[c.heap].index
+	return x, &x.things[c.thing]
 }
 
 // rank gives the best hits of a question, and whether there are more, in the order of order. All that it decides by is the
-// same in every index of the same things, however it grew: slots, for one, are not.
-func (a *asking) rank(ctx context.Context, heaps []searched, limit int) ([]Hit, bool, error) {
-	matches, w, err := measure(ctx, heaps, a.plan)
+// same in every index of the same things, however it grew: slots and the numbers of terms, for two, are not.
+func (a *asking) rank(ctx context.Context, limit int) ([]Hit, bool, error) {
+	matches, w, err := measure(ctx, a.heaps, a.plan)
 	if err != nil {
 		return nil, false, err
 	}
-	scores := make([]*scratch, len(heaps))
+	a.weights = w
+	a.scores, a.shown = make([]*scratch, len(a.heaps)), make([][]bool, len(a.heaps))
 	words := top{limit: max(textCandidates, limit+1)}
-	for h, x := range heaps {
-		scores[h] = scratches.Get().(*scratch)
-		defer scratches.Put(scores[h])
-		if err := scores[h].score(ctx, x.index, matches[h], a.plan, w); err != nil {
+	for h, x := range a.heaps {
+		a.shown[h] = x.shown(a.kinds)
+		a.scores[h] = scratches.Get().(*scratch)
+		defer scratches.Put(a.scores[h])
+		if err := a.scores[h].score(ctx, x.index, matches[h], a.plan, w); err != nil {
 			return nil, false, err
 		}
-		scores[h].collect(x, a.kinds, a.plan, &words, &words)
+		a.scores[h].collect(x, a.kinds, a.plan, &words, &words)
 	}
-	found, err := a.candidates(ctx, heaps, scores, words.hits)
+	found, err := a.candidates(ctx, words.hits)
 	if err != nil {
 		return nil, false, err
 	}
-	if err := a.compare(ctx, heaps, found); err != nil {
+	if err := a.compare(ctx, found); err != nil {
 		return nil, false, err
 	}
-	named := a.named(heaps, matches, found)
-	most := float32(fullText)
-	if len(words.hits) > 0 {
-		most = max(most, words.hits[0].Score)
-	}
-	best := top{limit: limit + 1}
-	for i, c := range found {
-		c.Score = c.near + textWeight*c.Score/most + nameWeight*named[i] + timeWeight*a.timely(heaps[c.heap].things[c.thing].day)
-		if c.Score > 0 {
-			best.add(c.Hit)
+	a.named(matches, found)
+	best := sorted(found)
+	if len(a.scored) > 0 {
+		if err := a.refine(ctx, best, limit); err != nil {
+			return nil, false, err
+		}
+		best = sorted(best)
+		if err := a.feedback(ctx, best[:min(len(best), max(refined, limit+1))]); err != nil {
+			return nil, false, err
 		}
 	}
-	if len(best.hits) > limit {
-		return best.hits[:limit], true, nil
+	hits := top{limit: limit + 1}
+	for _, c := range best {
+		if c.Score > 0 {
+			hits.add(c.Hit)
+		}
 	}
-	return best.hits, false, nil
+	if len(hits.hits) > limit {
+		return hits.hits[:limit], true, nil
+	}
+	return hits.hits, false, nil
 }
 
-// candidates are the best by text and the nearest by sketch.
-func (a *asking) candidates(ctx context.Context, heaps []searched, scores []*scratch, words []Hit) ([]candidate, error) {
-	place := make(map[string]int, len(heaps))
-	marked := make([]map[uint32]bool, len(heaps))
-	for h, x := range heaps {
+// sorted makes the scores of candidates and puts the best first.
+func sorted(found []candidate) []candidate {
+	most := float32(fullText)
+	for i := range found {
+		most = max(most, found[i].text)
+	}
+	for i := range found {
+		found[i].sum(most)
+	}
+	slices.SortFunc(found, func(a, b candidate) int { return order(a.Hit, b.Hit) })
+	return found
+}
+
+// candidates are the best by text, the nearest by sketch and what stands around them.
+func (a *asking) candidates(ctx context.Context, words []Hit) ([]candidate, error) {
+	place := make(map[string]int, len(a.heaps))
+	marked := make([]map[uint32]bool, len(a.heaps))
+	for h, x := range a.heaps {
 		place[x.heap], marked[h] = h, map[uint32]bool{}
 	}
 	for _, hit := range words {
 		h := place[hit.Heap]
-		marked[h][heaps[h].byID[hit.Thing]] = true
+		marked[h][a.heaps[h].byID[hit.Thing]] = true
 	}
 	if a.near != nil {
-		if err := a.nearest(ctx, heaps, scores, marked); err != nil {
+		if err := a.nearest(ctx, marked); err != nil {
 			return nil, err
 		}
 	}
 	var found []candidate
-	for h, x := range heaps {
+	for h, x := range a.heaps {
+		if len(x.threads) > 0 {
+			for _, n := range slices.Collect(maps.Keys(marked[h])) {
+				for _, m := range a.around(h, n) {
+					marked[h][m] = true
+				}
+			}
+		}
 		for n := range marked[h] {
 			th := &x.things[n]
-			part, best := scores[h].best(th)
+			part, _ := a.scores[h].best(th)
 			c := candidate{Hit: Hit{Heap: x.heap, Thing: th.id, Kind: x.kinds[th.kind], Part: part}, heap: h, thing: int(n)}
-			if score := scores[h].thing[n]; score > 0 {
-				c.Score = score + bestPassage*best
+			c.text, c.timely = a.scores[h].whole(x.index, n), a.timely(th.day)
+			for _, m := range a.around(h, n) {
+				c.text += textAround * a.scores[h].whole(x.index, m)
 			}
 			found = append(found, c)
 		}
@@ -121,19 +173,35 @@ func (a *asking) candidates(ctx context.Context, heaps []searched, scores []*scr
 	return found, nil
 }
 
+// around gives what stands just before and after a thing in its thread and may be shown: what may not has no say in the order
+// of what may.
+func (a *asking) around(h int, n uint32) []uint32 {
+	x := a.heaps[h].index
+	return slices.DeleteFunc(x.around(n), func(m uint32) bool { return !a.shown[h][x.things[m].kind] || a.scores[h].thing[m] == excluded })
+}
+
+// whole gives a thing's text score.
+func (s *scratch) whole(x *index, n uint32) float32 {
+	score := s.thing[n]
+	if score <= 0 {
+		return 0
+	}
+	_, best := s.best(&x.things[n])
+	return score + bestPassage*best
+}
+
 // nearest marks the things with a piece among the nearest by sketch. The cut lies between two distances, so it doesn't
 // depend on the order of the pieces.
-func (a *asking) nearest(ctx context.Context, heaps []searched, scores []*scratch, marked []map[uint32]bool) error {
+func (a *asking) nearest(ctx context.Context, marked []map[uint32]bool) error {
 	const unseen = ^uint16(0)
-	far := make([][]uint16, len(heaps))
+	far := make([][]uint16, len(a.heaps))
 	counts := make([]int, len(a.near.Sketch)*64+1)
 	all := 0
-	for h, x := range heaps {
+	for h, x := range a.heaps {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		v, s := &x.vectors, scores[h]
-		shown := x.shown(a.kinds)
+		v, s, shown := &x.vectors, a.scores[h], a.shown[h]
 		far[h] = make([]uint16, len(v.owner))
 		same := v.words == len(a.near.Sketch)
 		for slot, n := range v.owner {
@@ -153,7 +221,7 @@ func (a *asking) nearest(ctx context.Context, heaps []searched, scores []*scratc
 		cut++
 		taken += counts[cut]
 	}
-	for h, x := range heaps {
+	for h, x := range a.heaps {
 		for slot, d := range far[h] {
 			if d != unseen && int(d) <= cut {
 				marked[h][x.vectors.owner[slot]] = true
@@ -172,9 +240,9 @@ func hamming(a, b []uint64) (n int) {
 	return embed.Hamming(a, b)
 }
 
-// compare sets how near each candidate is. One without vectors, as it's too new, is taken to be as near as the others are on
-// average, so that it stands where its words put it.
-func (a *asking) compare(ctx context.Context, heaps []searched, found []candidate) error {
+// compare sets how near each candidate is, with what stands around it. One without vectors, as it's too new, is taken to be
+// as near as the others are on average, so that it stands where its words put it.
+func (a *asking) compare(ctx context.Context, found []candidate) error {
 	if a.near == nil {
 		return nil
 	}
@@ -185,13 +253,20 @@ func (a *asking) compare(ctx context.Context, heaps []searched, found []candidat
 			return ctx.Err()
 		}
 		c := &found[i]
-		x := heaps[c.heap]
-		th := &x.things[c.thing]
+		x, th := a.of(c)
 		near, piece, pieces := x.nearness(th, a.near)
-		if c.near, c.meant = near, pieces > 0; !c.meant {
+		if c.meant = pieces > 0; !c.meant {
 			continue
 		}
-		if c.Score == 0 { // no word of it fits: what's shown is the passage about where the nearest piece is
+		if th.thread != noThread {
+			for _, m := range a.around(c.heap, uint32(c.thing)) {
+				other, _, _ := x.nearness(&x.things[m], a.near)
+				near += nearAround * other
+			}
+			near /= 1 + nearAround
+		}
+		c.near = near
+		if a.scores[c.heap].thing[c.thing] == 0 { // no word of it fits: what's shown is the passage about where the nearest piece is
 			c.Part = piece * int(th.parts) / pieces
 		}
 		sum += float64(near)
@@ -205,21 +280,20 @@ func (a *asking) compare(ctx context.Context, heaps []searched, found []candidat
 	return nil
 }
 
-// named gives the share of the question's names that each candidate has.
-func (a *asking) named(heaps []searched, matches [][]match, found []candidate) []float32 {
-	share := make([]float32, len(found))
+// named sets the share of the question's names that each candidate has.
+func (a *asking) named(matches [][]match, found []candidate) {
 	if len(a.names) == 0 {
-		return share
+		return
 	}
-	places := make([]map[uint32]int, len(heaps))
-	for h := range heaps {
+	places := make([]map[uint32]int, len(a.heaps))
+	for h := range a.heaps {
 		places[h] = map[uint32]int{}
 	}
 	for i, c := range found {
 		places[c.heap][uint32(c.thing)] = i
 	}
 	each := 1 / float32(len(a.names))
-	for h, x := range heaps {
+	for h, x := range a.heaps {
 		for _, name := range a.names {
 			last := noThing
 			matches[h][name].each(x.index, func(p, _ uint32) {
@@ -229,12 +303,11 @@ func (a *asking) named(heaps []searched, matches [][]match, found []candidate) [
 				}
 				last = n
 				if i, ok := places[h][n]; ok {
-					share[i] += each
+					found[i].names += each
 				}
 			})
 		}
 	}
-	return share
 }
 
 // timely gives how well a day fits the times of the question: 1 in one of them, less by the distance from it.

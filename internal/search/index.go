@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cairn/internal/words"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -30,6 +31,8 @@ type index struct {
 	kinds  []string
 
 	vectors vectors
+	threads threads
+	names   []string // by term
 
 	living corpus
 	size   int64 // bytes: what grows bit by bit; see bytes
@@ -55,12 +58,10 @@ type thing struct {
 	parts   uint32
 	length  uint32 // tokens
 	vectors uint32 // its first slot plus 1; 0 = none
-	day     int32  // when it was, in days since 1970, or noDay
 	kind    uint16 // place in kinds
 	dead    bool
+	moment
 }
-
-const noDay = math.MinInt32
 
 // posting lists the passages that hold a term: for each a varint of its distance from the one before, times two, plus one
 // where the term stands there once; else a varint of how often follows.
@@ -82,6 +83,9 @@ func newIndex() *index {
 		starts: map[rune][]uint32{},
 		offset: make([]uint32, 1),
 		byID:   map[string]uint32{},
+
+		threads: threads{},
+		names:   []string{separatorToken},
 	}
 }
 
@@ -98,8 +102,9 @@ func (x *index) put(id, kind string, passages []string) {
 	th := &x.things[len(x.things)-1]
 	th.vectors = vectors
 	x.vectors.hand(vectors, uint32(len(x.things)-1))
-	day, first := dayOf(passages[0])
-	th.day = day
+	var first string
+	th.moment, first = momentOf(passages[0])
+	x.join(uint32(len(x.things) - 1))
 	for i, p := range passages {
 		if i == 0 {
 			p = first
@@ -117,7 +122,7 @@ func (x *index) put(id, kind string, passages []string) {
 func (x *index) addThing(id string, kind uint16) {
 	n := uint32(len(x.things))
 	x.byID[id] = n
-	x.things = append(x.things, thing{id: id, kind: kind, first: uint32(len(x.thingOf)), day: noDay})
+	x.things = append(x.things, thing{id: id, kind: kind, first: uint32(len(x.thingOf)), moment: moment{day: noDay}})
 	x.living.things++
 	x.size += int64(len(id))
 }
@@ -201,10 +206,11 @@ func (x *index) term(t string) uint32 {
 	id := uint32(len(x.post))
 	t = strings.Clone(t) // it's part of a passage's text, which shall not be kept
 	x.terms[t] = id
+	x.names = append(x.names, t)
 	first, _ := utf8.DecodeRuneInString(t)
-	c := classOf(first)
-	x.post = append(x.post, posting{symbol: c == symbol})
-	if c == runChar {
+	c := words.ClassOf(first)
+	x.post = append(x.post, posting{symbol: c == words.Symbol})
+	if c == words.RunChar {
 		x.starts[first] = append(x.starts[first], id)
 	}
 	x.size += int64(len(t))
@@ -227,6 +233,7 @@ func (x *index) drop(id string) (vectors uint32) {
 		return 0
 	}
 	delete(x.byID, id)
+	x.leave(n)
 	th := &x.things[n]
 	th.dead = true
 	x.living.things--
@@ -269,10 +276,6 @@ func (x *index) crowded() bool {
 // compacted gives an index of the living things. It leaves x as it is, so that searches may go on in it meanwhile; the blocks
 // of vectors are those of both.
 func (x *index) compacted() *index {
-	names := make([]string, len(x.post))
-	for t, id := range x.terms {
-		names[id] = t
-	}
 	y := newIndex()
 	y.kinds = slices.Clone(x.kinds)
 	y.vectors = x.vectors
@@ -285,13 +288,14 @@ func (x *index) compacted() *index {
 		}
 		y.addThing(th.id, th.kind)
 		n := len(y.things) - 1
-		y.things[n].vectors, y.things[n].day = th.vectors, th.day
+		y.things[n].vectors, y.things[n].moment = th.vectors, th.moment
+		y.join(uint32(n))
 		y.vectors.hand(th.vectors, uint32(n))
 		for p := th.first; p < th.first+th.parts; p++ {
 			ids = x.appendTerms(ids[:0], p)
 			for i, id := range ids {
 				if newID[id] == 0 && id != breakTerm {
-					newID[id] = y.term(names[id])
+					newID[id] = y.term(x.names[id])
 				}
 				ids[i] = newID[id]
 			}
@@ -303,7 +307,7 @@ func (x *index) compacted() *index {
 
 // bytes estimates what the index holds in memory, from the sizes of its slices and of the entries of its maps with slack.
 func (x *index) bytes() int64 {
-	const entry, post, thing = 40, 40, 40
-	return 1024 + x.size + int64(entry*(len(x.terms)+len(x.byID))+post*cap(x.post)+thing*cap(x.things)+
+	const entry, post, thing = 40, 40, 60
+	return 1024 + x.size + int64(entry*(len(x.terms)+len(x.byID))+(post+16)*cap(x.post)+thing*cap(x.things)+
 		4*cap(x.thingOf)+2*cap(x.length)+4*cap(x.offset)+cap(x.forward)) + x.vectors.bytes()
 }

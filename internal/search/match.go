@@ -31,11 +31,17 @@ func (m *match) each(x *index, f func(p, times uint32)) {
 func (x *index) match(p phrase) match {
 	last := len(p.terms) - 1
 	switch {
+	case len(p.forms) > 0:
+		ids := x.termsOf(p)
+		if len(ids) == 1 {
+			return x.posted(ids[0])
+		}
+		return x.listed(x.anyOf(ids))
 	case p.prefix && last == 0:
-		return x.listed(x.prefixed(p.terms[0]))
+		return x.listed(x.anyOf(x.startingWith(p.terms[0])))
 	case last == 0:
 		if id, ok := x.terms[p.terms[0]]; ok && id != breakTerm {
-			return match{term: id, passages: int(x.post[id].passages), things: int(x.post[id].things)}
+			return x.posted(id)
 		}
 		return match{}
 	}
@@ -61,6 +67,24 @@ func (x *index) match(p phrase) match {
 	return x.listed(x.phrase(ids, next))
 }
 
+func (x *index) posted(id uint32) match {
+	return match{term: id, passages: int(x.post[id].passages), things: int(x.post[id].things)}
+}
+
+// termsOf gives the terms that stand for a phrase of one term.
+func (x *index) termsOf(p phrase) (ids []uint32) {
+	for i := -1; i < len(p.forms); i++ {
+		t := p.terms[0]
+		if i >= 0 {
+			t = p.forms[i]
+		}
+		if id, ok := x.terms[t]; ok && id != breakTerm {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // listed counts the passages and things of a list of living passages.
 func (x *index) listed(l []place) match {
 	m := match{list: l, passages: len(l)}
@@ -80,11 +104,11 @@ func (x *index) startingWith(t string) []uint32 {
 	return nil
 }
 
-// prefixed gives where any term that begins with the character of t stands.
-func (x *index) prefixed(t string) []place {
+// anyOf gives where any of the terms stands.
+func (x *index) anyOf(ids []uint32) []place {
 	times := make([]uint32, len(x.thingOf))
 	n := 0
-	for _, id := range x.startingWith(t) {
+	for _, id := range ids {
 		x.post[id].each(func(p, k uint32) {
 			if times[p] == 0 {
 				n++

@@ -7,24 +7,24 @@ import (
 
 	"cairn/internal/db"
 	"cairn/internal/meaning"
-	"cairn/internal/when"
+	"cairn/internal/words"
 )
 
 // Doc is what of a thing can be found. Heap, Thing and Kind are ids and never searched. Title and Body are plain text, valid
-// UTF-8 or not. Day is the date that the thing is about, YYYY-MM-DD, for questions that name a time; "" = the first full date
-// in the title, if it has one.
+// UTF-8 or not.
 type Doc struct {
 	Heap, Thing, Kind string
-	Title, Body, Day  string
-	Around            string // what stands before and after the thing: it's found by that too, less well
+	Title, Body       string
+	Day               string // the date that it's about, YYYY-MM-DD, for questions that name a time; "" = the first full one in the title, if there is one
+	Thread            string // things of one thread are read in the order of At: what stands just before and after helps to find them; "" = it stands alone
+	At                int64  // microseconds since 1970 UTC
 	Fresh             bool   // the thing is new: nothing of it is indexed yet
-	Embed             bool   // vectors are made of it too, in the background, of what its source's Text gives
 }
 
 // Analyzed is a Doc cut into passages of tokens, ready to be put.
 type Analyzed struct {
 	heap, thing, kind string
-	fresh, embed      bool
+	fresh             bool
 	passages          []string
 }
 
@@ -34,7 +34,7 @@ const separatorToken = "|"
 
 // Analyze does the expensive part of putting a thing, 0.03 to 0.3 seconds a megabyte: call it before the write.
 func Analyze(d Doc) Analyzed {
-	a := Analyzed{heap: d.Heap, thing: d.Thing, kind: d.Kind, fresh: d.Fresh, embed: d.Embed}
+	a := Analyzed{heap: d.Heap, thing: d.Thing, kind: d.Kind, fresh: d.Fresh}
 	var b strings.Builder
 	found := false
 	add := func(t string) {
@@ -43,8 +43,8 @@ func Analyze(d Doc) Analyzed {
 		}
 		b.WriteString(t)
 	}
-	for t := range tokens(d.Title) {
-		add(t.text)
+	for t := range words.Tokens(d.Title) {
+		add(t.Text)
 		found = true
 	}
 	if b.Len() > 0 {
@@ -52,13 +52,13 @@ func Analyze(d Doc) Analyzed {
 	}
 	end := passageEnd(d.Body)
 	// The passages share one stream of tokens: a phrase, or a pair of an unspaced script, that lies across an edge is kept.
-	for t := range tokens(d.Body) {
-		for t.from >= end && end < len(d.Body) {
+	for t := range words.Tokens(d.Body) {
+		for t.From >= end && end < len(d.Body) {
 			a.passages = append(a.passages, b.String())
 			b = strings.Builder{}
 			end += passageEnd(d.Body[end:])
 		}
-		add(t.text)
+		add(t.Text)
 		found = true
 	}
 	a.passages = append(a.passages, b.String())
@@ -66,31 +66,10 @@ func Analyze(d Doc) Analyzed {
 		a.passages = nil
 		return a
 	}
-	if around := strings.TrimSpace(d.Around); around != "" {
-		a.passages = append(a.passages, Analyze(Doc{Body: around}).passages...)
-	}
-	day, ok := when.Parse(d.Day)
-	if !ok {
-		day, ok = when.First(d.Title)
-	}
-	if ok {
-		a.passages[0] = dayMark + strconv.Itoa(int(day)) + " " + a.passages[0]
+	if m := d.mark(); m != "" {
+		a.passages[0] = m + " " + a.passages[0]
 	}
 	return a
-}
-
-// dayMark begins the day of a thing, in days since 1970, which stands before its first passage. No text gives this token.
-const dayMark = "@"
-
-// dayOf takes the day from a first passage.
-func dayOf(passage string) (day int32, rest string) {
-	mark, rest, _ := strings.Cut(passage, " ")
-	if digits, ok := strings.CutPrefix(mark, dayMark); ok {
-		if n, err := strconv.ParseInt(digits, 10, 32); err == nil {
-			return int32(n), rest
-		}
-	}
-	return noDay, passage
 }
 
 // Passage gives the text of a passage of a body, Hit.Part says which, or "" where the body has no such passage any more.
@@ -120,7 +99,7 @@ func passageEnd(s string) int {
 			break
 		}
 		blank := unicode.IsSpace(prev)
-		if chars >= passageChars/2 && !joins(prev, r) {
+		if chars >= passageChars/2 && !words.Joins(prev, r) {
 			switch {
 			case closed && !closes(r) && !unicode.IsSpace(r) && (blank || prev >= 0x3000):
 				sentence = i
@@ -170,7 +149,7 @@ func longer(s string, n int) bool {
 func graphemesEnd(s string, n int) int {
 	end := 0
 	for end < len(s) {
-		size, chars := grapheme(s[end:])
+		size, chars := words.Grapheme(s[end:])
 		if n -= chars; n < 0 && end > 0 {
 			break
 		}
@@ -213,11 +192,6 @@ func (a Analyzed) Put(tx *db.Tx) {
 }
 
 func (a Analyzed) write(tx *db.Tx, seq int64) error {
-	if a.embed && len(a.passages) > 0 {
-		if err := meaning.AddJob(tx, a.heap, a.thing); err != nil {
-			return err
-		}
-	}
 	for part := 0; part < len(a.passages); {
 		for _, put := range puts {
 			if len(a.passages)-part < put.rows {

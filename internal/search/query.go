@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cairn/internal/words"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +12,8 @@ import (
 // phrase is what a typed word or a quoted phrase comes to: terms that must follow each other.
 type phrase struct {
 	terms  []string
-	prefix bool // the last term is one character of an unspaced script and stands for every term that begins with it
+	prefix bool     // the last term is one character of an unspaced script and stands for every term that begins with it
+	forms  []string // of the one term, other forms of its word, which will do as well
 }
 
 // key is the same for equal phrases only: no term holds a space.
@@ -28,6 +30,7 @@ type operand struct {
 	phrase
 	quoted bool
 	stop   bool
+	frame  bool     // in a question it says what sort of answer is wanted, not what it's about
 	name   bool     // it begins with a capital
 	loose  []phrase // what to look for when any of the words will do
 }
@@ -36,25 +39,40 @@ type operand struct {
 type query struct {
 	groups [][]operand
 	not    []phrase
+	asks   bool // it begins as a question does
 }
 
 // stopWords leave a query unless nothing else is left.
-var stopWords = func() map[string]bool {
-	words := map[string]bool{}
-	for w := range strings.FieldsSeq(`a an and are as at be been being but by can could did do does for from had has have he her
-		hers him his how i if in into is it its me my of on or our she should so some such than that the their them then there
-		these they this those to was we were what when where which who whom why will with would you your about after before
-		during any all not no am don't didn't doesn't isn't wasn't aren't weren't won't wouldn't couldn't shouldn't can't hasn't
-		haven't hadn't it's that's what's who's where's how's i'm i've i'll i'd you're you've you'll he's she's we're we've
-		they're they've let's there's`) {
-		words[w] = true
-	}
-	return words
-}()
+var stopWords = wordSet(`a an and are as at be been being but by can could did do does for from had has have he her
+	hers him his how i if in into is it its me my of on or our she should so some such than that the their them then there
+	these they this those to was we were what when where which who whom why will with would you your about after before
+	during any all not no am don't didn't doesn't isn't wasn't aren't weren't won't wouldn't couldn't shouldn't can't hasn't
+	haven't hadn't it's that's what's who's where's how's i'm i've i'll i'd you're you've you'll he's she's we're we've
+	they're they've let's there's`)
 
-func isStop(word string) bool {
+// frameWords leave a question too: "how many times", "what kind of", "would she likely".
+var frameWords = wordSet(`consider considered date ever happen happened kind kinds likely many may might much often possibly
+	probably recently some sort sorts still time times type types year years`)
+
+// askWords begin a question.
+var askWords = wordSet(`are can could did do does had has have how in is should was were what when where which who whom whose why
+	will would`)
+
+func wordSet(list string) map[string]bool {
+	all := map[string]bool{}
+	for w := range strings.FieldsSeq(list) {
+		all[w] = true
+	}
+	return all
+}
+
+// plain gives a word without what stands around it, in small letters; "" where it's long.
+func plain(word string) string {
 	word = strings.TrimFunc(word, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
-	return len(word) <= 12 && stopWords[strings.ReplaceAll(strings.ToLower(word), "’", "'")]
+	if len(word) > 12 {
+		return ""
+	}
+	return strings.ReplaceAll(strings.ToLower(word), "’", "'")
 }
 
 // plainQuotes writes every sort of quotation mark as the plain one.
@@ -65,7 +83,8 @@ var plainQuotes = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "‟",
 // needn't, its words are words like others.
 func parse(s string, bind bool) query {
 	items := lex(plainQuotes.Replace(s), bind)
-	var q query
+	first, _, _ := strings.Cut(trimSpace(s), " ")
+	q := query{asks: askWords[plain(first)]}
 	either := false // the next operand joins the last group
 	for i, it := range items {
 		switch {
@@ -151,14 +170,15 @@ func isExclusion(s string) bool {
 		return strings.Contains(s[2:], `"`)
 	}
 	r, _ := utf8.DecodeRuneInString(s[1:])
-	c := classOf(r)
-	return c == letter || c == runChar || c == symbol
+	c := words.ClassOf(r)
+	return c == words.Letter || c == words.RunChar || c == words.Symbol
 }
 
 func newOperand(text string, quoted bool) operand {
-	ts := slices.Collect(tokens(text))
+	ts := slices.Collect(words.Tokens(text))
 	first, _ := utf8.DecodeRuneInString(text)
-	o := operand{phrase: whole(ts), quoted: quoted, stop: !quoted && isStop(text), name: !quoted && unicode.IsUpper(first)}
+	word := plain(text)
+	o := operand{phrase: whole(ts), quoted: quoted, stop: !quoted && stopWords[word], frame: !quoted && frameWords[word], name: !quoted && unicode.IsUpper(first)}
 	if o.loose = []phrase{o.phrase}; !quoted && len(o.terms) > 1 {
 		o.loose = split(text, ts)
 	}
@@ -166,31 +186,31 @@ func newOperand(text string, quoted bool) operand {
 }
 
 // whole gives all tokens as one phrase.
-func whole(ts []token) phrase {
+func whole(ts []words.Token) phrase {
 	var p phrase
 	for i, t := range ts {
-		if t.runEnd && i == len(ts)-1 { // in a document more of the run may follow
+		if t.RunEnd && i == len(ts)-1 { // in a document more of the run may follow
 			if inPair(ts, i) {
 				break
 			}
 			p.prefix = true
 		}
-		p.terms = append(p.terms, t.text)
+		p.terms = append(p.terms, t.Text)
 	}
 	return p
 }
 
 // inPair tells whether ts[i], the last of a run, is held by the pair before it.
-func inPair(ts []token, i int) bool { return i > 0 && ts[i-1].run && !ts[i-1].runEnd }
+func inPair(ts []words.Token, i int) bool { return i > 0 && ts[i-1].Run && !ts[i-1].RunEnd }
 
 // split gives what of a word of several tokens may be found alone. A word that holds a digit isn't split, so that REQ-042
 // never finds REQ-043, unless it has a sentence stuck to it because its script has no spaces. Stop words inside the word
 // (state-of-the-art) leave.
-func split(text string, ts []token) []phrase {
+func split(text string, ts []words.Token) []phrase {
 	digits, pairs := false, 0
 	for _, t := range ts {
-		digits = digits || hasDigit(t.text)
-		if t.run && !t.runEnd {
+		digits = digits || words.HasDigit(t.Text)
+		if t.Run && !t.RunEnd {
 			pairs++
 		}
 	}
@@ -205,21 +225,21 @@ func split(text string, ts []token) []phrase {
 		t, from := ts[i], i
 		i++
 		switch {
-		case t.run:
-			if !t.runEnd || !inPair(ts, i-1) {
-				add(phrase{terms: []string{t.text}, prefix: t.runEnd}, false)
+		case t.Run:
+			if !t.RunEnd || !inPair(ts, i-1) {
+				add(phrase{terms: []string{t.Text}, prefix: t.RunEnd}, false)
 			}
 			continue
 		case digits: // what stands between two runs stays together
-			for i < len(ts) && !ts[i].run {
+			for i < len(ts) && !ts[i].Run {
 				i++
 			}
 		}
 		p := phrase{}
 		for _, t := range ts[from:i] {
-			p.terms = append(p.terms, t.text)
+			p.terms = append(p.terms, t.Text)
 		}
-		add(p, i-from == 1 && stopWords[strings.ToLower(text[t.from:t.to])])
+		add(p, i-from == 1 && stopWords[strings.ToLower(text[t.From:t.To])])
 	}
 	if digits && pairs < 2 {
 		return []phrase{whole(ts)}
@@ -230,15 +250,23 @@ func split(text string, ts []token) []phrase {
 	return content
 }
 
-// content gives the groups without those that are stop words only, or all if nothing else is there.
-func (q query) content() [][]operand {
-	content := slices.DeleteFunc(slices.Clone(q.groups), func(g []operand) bool {
-		return !slices.ContainsFunc(g, func(o operand) bool { return !o.stop })
-	})
-	if len(content) == 0 {
-		return q.groups
+// content gives the groups without those that are stop words only, or all if nothing else is there. Of a question, the words
+// of its frame go too.
+func (q query) content(question bool) [][]operand {
+	without := func(idle func(o operand) bool) [][]operand {
+		return slices.DeleteFunc(slices.Clone(q.groups), func(g []operand) bool {
+			return !slices.ContainsFunc(g, func(o operand) bool { return !idle(o) })
+		})
 	}
-	return content
+	if question {
+		if content := without(func(o operand) bool { return o.stop || o.frame }); len(content) > 0 {
+			return content
+		}
+	}
+	if content := without(func(o operand) bool { return o.stop }); len(content) > 0 {
+		return content
+	}
+	return q.groups
 }
 
 // maxPhrases bounds the work of one search: so many different phrases of a query are looked for, the first ones.
@@ -308,13 +336,16 @@ func (q query) plan(strict bool) *plan {
 	}
 	seen := map[string]bool{}
 	var bound, free [][]int
-	for _, g := range q.content() {
+	for _, g := range q.content(q.asks && !strict) {
 		quoted := !slices.ContainsFunc(g, func(o operand) bool { return !o.quoted })
 		k := strconv.FormatBool(quoted)
 		var group []int
 		for _, o := range g {
 			k += "\n" + o.key()
 			for _, ph := range o.loose {
+				if !strict && len(ph.terms) == 1 && !ph.prefix {
+					ph.forms = words.OtherForms(ph.terms[0])
+				}
 				p.score(ph)
 			}
 			if !strict {

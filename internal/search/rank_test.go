@@ -71,7 +71,7 @@ func plainSearch(things map[string]plainThing, q query, strict bool) map[string]
 	idf := func(n, df float64) float64 { return max(math.Log((n-df+.5)/(df+.5)), 1e-6) * 2.2 }
 	bm25 := func(times, length, avg float64) float64 { return times / (times + 1.2*(.25+.75*length/avg)) }
 	whole, parts := map[string]float64{}, map[string][]float64{}
-	for _, g := range q.content() {
+	for _, g := range q.content(false) {
 		for _, o := range g {
 			for _, p := range o.loose {
 				var dfPassages, dfThings float64
@@ -109,7 +109,7 @@ func plainSearch(things map[string]plainThing, q query, strict bool) map[string]
 	for id, score := range whole {
 		score += .5 * slices.Max(parts[id])
 		all, bound, excluded := true, true, false
-		for _, g := range q.content() {
+		for _, g := range q.content(false) {
 			met := has(things[id], g)
 			all = all && met
 			bound = bound && (met || slices.ContainsFunc(g, func(o operand) bool { return !o.quoted }))

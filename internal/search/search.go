@@ -142,11 +142,11 @@ func (e *Engine) search(ctx context.Context, r request) (Result, error) {
 	if r.strict {
 		out.Hits, out.More, err = rank(ctx, in, r.kinds, p, max(r.limit, 0))
 	} else {
-		a := asking{plan: p, kinds: r.kinds, near: near}
+		a := asking{plan: p, kinds: r.kinds, near: near, heaps: in}
 		if !r.wordless {
 			a.spans = when.In(r.query, time.UnixMicro(e.d.Now()).UTC())
 		}
-		out.Hits, out.More, err = a.rank(ctx, in, max(r.limit, 0))
+		out.Hits, out.More, err = a.rank(ctx, max(r.limit, 0))
 	}
 	return out, err
 }

@@ -103,7 +103,7 @@ func TestAskByMeaning(t *testing.T) {
 		e, work := withModel(t, d, m)
 		replica, _ := withModel(t, d, m)
 		put(t, d, notes("h", "the guitar hangs there", "a dog sleeps", "seven physicians met", "an instrument maker")...)
-		put(t, d, Doc{Embed: true, Heap: "h", Thing: "mute guitar", Kind: "mute", Body: "mute guitar"})
+		put(t, d, Doc{Heap: "h", Thing: "mute guitar", Kind: "mute", Body: "mute guitar"})
 		if got := ask(t, e, "which instrument"); !slices.Equal(got, []string{"an instrument maker"}) {
 			t.Errorf("before there are vectors: %q", got)
 		}
@@ -234,7 +234,7 @@ func TestVectorsOfAnyHistory(t *testing.T) {
 				if r.IntN(3) == 0 {
 					remove(t, d, "h", n)
 				} else {
-					put(t, d, Doc{Embed: true, Heap: "h", Thing: n, Kind: "note", Body: n + fmt.Sprint(" v", r.IntN(9))})
+					put(t, d, Doc{Heap: "h", Thing: n, Kind: "note", Body: n + fmt.Sprint(" v", r.IntN(9))})
 				}
 			}
 			work()
@@ -323,8 +323,8 @@ func TestSketchesFindTheNearest(t *testing.T) {
 			exact[i], order[i] = q.Dot(embed.Pack(all[i])), i
 		}
 		slices.SortFunc(order, func(a, b int) int { return -int(math.Copysign(1, float64(exact[a]-exact[b]))) })
-		a := asking{plan: &plan{}, near: q}
-		hits, _, err := a.rank(t.Context(), []searched{{"h", x}}, 10)
+		a := asking{plan: &plan{}, near: q, heaps: []searched{{"h", x}}}
+		hits, _, err := a.rank(t.Context(), 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -344,9 +344,9 @@ func TestTimesAndNames(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		e := New(d, 1<<30)
 		for i, day := range []string{"2023-05-08", "2023-07-20", "", "2022-05-09"} {
-			put(t, d, Doc{Embed: true, Heap: "h", Thing: fmt.Sprint(i, " ", day), Kind: "note", Title: "walk", Body: "we took a walk", Day: day})
+			put(t, d, Doc{Heap: "h", Thing: fmt.Sprint(i, " ", day), Kind: "note", Title: "walk", Body: "we took a walk", Day: day})
 		}
-		put(t, d, Doc{Embed: true, Heap: "h", Thing: "title", Kind: "note", Title: "walk, 2021-05-08", Body: "we took a walk"})
+		put(t, d, Doc{Heap: "h", Thing: "title", Kind: "note", Title: "walk, 2021-05-08", Body: "we took a walk"})
 		for query, want := range map[string]string{"walk in May 2023": "0 2023-05-08", "the walk of 19 July 2023": "1 2023-07-20", "walk on 2022-05-10": "3 2022-05-09", "walk on May 7, 2021": "title"} {
 			if got := ask(t, e, query); len(got) != 5 || got[0] != want {
 				t.Errorf("%s: %q", query, got)

@@ -1,4 +1,4 @@
-package search
+package words
 
 import (
 	"iter"
@@ -13,15 +13,15 @@ import (
 // maxTokenChars is where a token is cut: what is longer is a blob and no word.
 const maxTokenChars = 64
 
-// token is a searchable piece of a text. Its text is valid UTF-8 without spaces or control characters.
-type token struct {
-	text     string
-	from, to int  // bytes of the text it came from; neighbours can overlap (pairs) or be the same (c, c++)
-	run      bool // from a run of an unspaced script
-	runEnd   bool // the single character that ends such a run
+// Token is a searchable piece of a text. Its text is valid UTF-8 without spaces or control characters.
+type Token struct {
+	Text     string
+	From, To int  // bytes of the text it came from; neighbours can overlap (pairs) or be the same (c, c++)
+	Run      bool // from a run of an unspaced script
+	RunEnd   bool // the single character that ends such a run
 }
 
-// tokens gives the tokens of any text, valid or not:
+// Tokens gives the tokens of any text, valid or not:
 //
 //   - a word is letters, digits and their marks, folded and, where it's English by its letters, stemmed. All else separates:
 //     REQ-042, 41.207 and a.b@x.com are words in a row, and typing one looks for that row. A final 's is dropped.
@@ -29,14 +29,14 @@ type token struct {
 //   - a run of n characters of an unspaced script gives n tokens: n-1 pairs and the last character alone. So every pair is
 //     found as a term, one character as a prefix, and more as a phrase.
 //   - a symbol outside ASCII is a token, a flag's two letters together. Skin tones and joiners are dropped.
-func tokens(s string) iter.Seq[token] {
-	return func(yield func(token) bool) { scanner{s: s, yield: yield}.all() }
+func Tokens(s string) iter.Seq[Token] {
+	return func(yield func(Token) bool) { scanner{s: s, yield: yield}.all() }
 }
 
 // scanner cuts s into tokens. Its methods give where to go on, and false when the receiver wants no more.
 type scanner struct {
 	s      string
-	yield  func(token) bool
+	yield  func(Token) bool
 	folded bool // s is a piece that was folded already
 }
 
@@ -44,12 +44,12 @@ func (sc scanner) all() bool {
 	for i := 0; i < len(sc.s); {
 		r, n := utf8.DecodeRuneInString(sc.s[i:])
 		more := true
-		switch classOf(r) {
-		case letter:
+		switch ClassOf(r) {
+		case Letter:
 			i, more = sc.word(i)
-		case runChar:
+		case RunChar:
 			i, more = sc.run(i)
-		case symbol:
+		case Symbol:
 			i, more = sc.symbol(i)
 		default:
 			i += n
@@ -62,7 +62,7 @@ func (sc scanner) all() bool {
 }
 
 // end gives where the piece of class c that starts at i ends.
-func (sc scanner) end(i int, c class) int {
+func (sc scanner) end(i int, c Class) int {
 	for i < len(sc.s) {
 		if b := sc.s[i]; b < utf8.RuneSelf {
 			if asciiClass[b] != c {
@@ -72,7 +72,7 @@ func (sc scanner) end(i int, c class) int {
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(sc.s[i:])
-		if k := classOf(r); k != c && k != glue {
+		if k := ClassOf(r); k != c && k != glue {
 			return i
 		}
 		i += n
@@ -81,7 +81,7 @@ func (sc scanner) end(i int, c class) int {
 }
 
 func (sc scanner) word(i int) (int, bool) {
-	j := sc.end(i, letter)
+	j := sc.end(i, Letter)
 	w, split := sc.s[i:j], false
 	if !sc.folded {
 		w, split = fold(w)
@@ -92,11 +92,11 @@ func (sc scanner) word(i int) (int, bool) {
 	if w == "" {
 		return j, true
 	}
-	if !sc.yield(token{text: stem(w), from: i, to: j}) {
+	if !sc.yield(Token{Text: Stem(w), From: i, To: j}) {
 		return j, false
 	}
 	if k := sc.plusEnd(j); k > j && len(w) <= 4 {
-		return k, sc.yield(token{text: w + sc.s[j:k], from: i, to: k})
+		return k, sc.yield(Token{Text: w + sc.s[j:k], From: i, To: k})
 	}
 	return sc.possessiveEnd(j), true
 }
@@ -133,19 +133,19 @@ func (sc scanner) possessiveEnd(j int) int {
 
 func (sc scanner) wordAt(i int) bool {
 	r, n := utf8.DecodeRuneInString(sc.s[i:])
-	return n > 0 && classOf(r) == letter
+	return n > 0 && ClassOf(r) == Letter
 }
 
 func (sc scanner) run(i int) (int, bool) {
-	end := sc.end(i, runChar)
-	var last token // the character that waits for its second
+	end := sc.end(i, RunChar)
+	var last Token // the character that waits for its second
 	add := func(r rune, from, to int) bool {
-		if c := classOf(r); c != runChar && c != letter {
+		if c := ClassOf(r); c != RunChar && c != Letter {
 			return true
 		}
-		pair := token{text: last.text + string(r), from: last.from, to: to, run: true}
-		first := last.text == ""
-		last = token{text: string(r), from: from, to: to, run: true, runEnd: true}
+		pair := Token{Text: last.Text + string(r), From: last.From, To: to, Run: true}
+		first := last.Text == ""
+		last = Token{Text: string(r), From: from, To: to, Run: true, RunEnd: true}
 		return first || sc.yield(pair)
 	}
 	for j := i; j < end; {
@@ -169,7 +169,7 @@ func (sc scanner) run(i int) (int, bool) {
 		}
 		j += n
 	}
-	return end, last.text == "" || sc.yield(last)
+	return end, last.Text == "" || sc.yield(last)
 }
 
 func (sc scanner) symbol(i int) (int, bool) {
@@ -182,13 +182,13 @@ func (sc scanner) symbol(i int) (int, bool) {
 		f, _ := fold(t)
 		return j, sc.again(f, i, j)
 	}
-	return j, sc.yield(token{text: sc.s[i:j], from: i, to: j})
+	return j, sc.yield(Token{Text: sc.s[i:j], From: i, To: j})
 }
 
 // again cuts a piece that folding turned into several: ½ is 1 and 2, ﷺ four words.
 func (sc scanner) again(folded string, from, to int) bool {
-	inner := scanner{s: folded, folded: true, yield: func(t token) bool {
-		t.from, t.to = from, to
+	inner := scanner{s: folded, folded: true, yield: func(t Token) bool {
+		t.From, t.To = from, to
 		return sc.yield(t)
 	}}
 	return inner.all()
@@ -196,7 +196,7 @@ func (sc scanner) again(folded string, from, to int) bool {
 
 func isWord(s string) bool {
 	for _, r := range s {
-		if c := classOf(r); c != letter && c != glue {
+		if c := ClassOf(r); c != Letter && c != glue {
 			return false
 		}
 	}
@@ -260,8 +260,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-// stem gives the term of a folded word: Porter's stem if its letters are English ones, cut where it's no word at all.
-func stem(w string) string {
+// Stem gives the term of a folded word: Porter's stem if its letters are English ones, cut where it's no word at all.
+func Stem(w string) string {
 	if len(w) > maxTokenChars && utf8.RuneCountInString(w) > maxTokenChars {
 		end := 0
 		for range maxTokenChars {
@@ -289,4 +289,5 @@ func stem(w string) string {
 	return w[:len(stemmed)]
 }
 
-func hasDigit(s string) bool { return strings.ContainsFunc(s, unicode.IsNumber) }
+// HasDigit tells whether a word holds a number.
+func HasDigit(s string) bool { return strings.ContainsFunc(s, unicode.IsNumber) }

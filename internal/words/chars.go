@@ -1,4 +1,5 @@
-package search
+// Package words cuts text into the tokens that search compares, the same for a document and a query, and into graphemes.
+package words
 
 import (
 	"unicode"
@@ -7,21 +8,22 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// class says what a character is to the analyzer.
-type class uint8
+// Class says what a character is to the analyzer.
+type Class uint8
 
+// The classes.
 const (
-	separator class = iota
-	letter          // letters and digits of scripts that put spaces between words
-	runChar         // characters of scripts that don't: Han, kana, Hangul, Thai, ...
-	symbol          // emoji and other symbols outside ASCII
+	separator Class = iota
+	Letter          // letters and digits of scripts that put spaces between words
+	RunChar         // characters of scripts that don't: Han, kana, Hangul, Thai, ...
+	Symbol          // emoji and other symbols outside ASCII
 	glue            // marks and joiners: they belong to what is before them
 )
 
-var asciiClass = func() (t [utf8.RuneSelf]class) {
+var asciiClass = func() (t [utf8.RuneSelf]Class) {
 	for c := range t {
 		if c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' {
-			t[c] = letter
+			t[c] = Letter
 		}
 	}
 	return t
@@ -33,27 +35,28 @@ var unspaced = []*unicode.RangeTable{
 	unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
 }
 
-func classOf(r rune) class {
+// ClassOf gives the class of a character.
+func ClassOf(r rune) Class {
 	switch {
 	case r < utf8.RuneSelf:
 		return asciiClass[r]
 	case r == utf8.RuneError, r == 0x2044: // the slash that ½ folds to is one like any other
 		return separator
 	case plainRunChar(r):
-		return runChar
+		return RunChar
 	case ignorable(r):
 		return glue
 	// The kana length marks and voicing marks belong to no script, or to all.
 	case r == 0x30FC, r == 0xFF70, r == 0xFF9E, r == 0xFF9F, r == 0x3099, r == 0x309A:
-		return runChar
+		return RunChar
 	case r >= 0x0E00 && unicode.In(r, unspaced...): // the first of these scripts begins there
-		return runChar
+		return RunChar
 	case unicode.IsLetter(r), unicode.IsNumber(r):
-		return letter
+		return Letter
 	case unicode.IsMark(r):
 		return glue
 	case unicode.IsSymbol(r):
-		return symbol
+		return Symbol
 	}
 	return separator
 }
@@ -106,10 +109,10 @@ func prepends(r rune) bool {
 		r >= 0x11A84 && r <= 0x11A89 || r == 0x11D46 || r == 0x11F02
 }
 
-// joins tells whether no grapheme ends between two neighbours, by the rules of UAX #29 except where those need a table of
+// Joins tells whether no grapheme ends between two neighbours, by the rules of UAX #29 except where those need a table of
 // emoji or of Indic conjuncts: there it joins what they might. Who asks wants to cut safely, and a cut elsewhere is as good.
 // It doesn't know of flags, whose letters go by pairs.
-func joins(a, b rune) bool {
+func Joins(a, b rune) bool {
 	switch {
 	case a < 0x0300 && b < 0x0300:
 		return a == '\r' && b == '\n'
@@ -132,8 +135,8 @@ func jamo(r rune) bool {
 
 func virama(r rune) bool { return norm.NFC.PropertiesString(string(r)).CCC() == 9 }
 
-// grapheme gives the size in bytes and in characters of the grapheme that s begins with.
-func grapheme(s string) (bytes, chars int) {
+// Grapheme gives the size in bytes and in characters of the grapheme that s begins with.
+func Grapheme(s string) (bytes, chars int) {
 	prev, n := utf8.DecodeRuneInString(s)
 	if n == 0 {
 		return 0, 0
@@ -142,7 +145,7 @@ func grapheme(s string) (bytes, chars int) {
 	flag := regional(prev)
 	for bytes < len(s) {
 		r, n := utf8.DecodeRuneInString(s[bytes:])
-		if pair := flag && regional(r); !pair && !joins(prev, r) {
+		if pair := flag && regional(r); !pair && !Joins(prev, r) {
 			break
 		}
 		flag = false // a third letter begins the next flag
@@ -150,6 +153,3 @@ func grapheme(s string) (bytes, chars int) {
 	}
 	return bytes, chars
 }
-
-// endsGrapheme tells whether one ends for certain between two neighbours, whatever stands before them.
-func endsGrapheme(a, b rune) bool { return !regional(b) && !joins(a, b) }
