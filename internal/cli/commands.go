@@ -14,6 +14,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
+	"cairn/internal/op"
 )
 
 // exactly refuses any other number of arguments than n in words that say what is missing.
@@ -83,11 +84,15 @@ func (r *run) callAndPrint(ctx context.Context, name string, args any) error {
 	if err != nil {
 		return err
 	}
+	return r.printAnswer(res)
+}
+
+func (r *run) printAnswer(res op.Result) error {
 	if r.human() {
 		r.screen(r.out).answer(res.JSON)
 		return nil
 	}
-	_, err = fmt.Fprintln(r.out, string(res.JSON))
+	_, err := fmt.Fprintln(r.out, string(res.JSON))
 	return err
 }
 
