@@ -63,6 +63,9 @@ func run(args []string) int {
 	if *quick || len(chosen) < len(sections) {
 		return 0
 	}
+	if was, err := os.ReadFile(*out); err == nil {
+		text += retrievalPart(string(was))
+	}
 	if err := os.WriteFile(*out, []byte(text), 0o644); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		return 1

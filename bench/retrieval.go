@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,6 +33,7 @@ func retrieval(args []string) int {
 	data := flags.String("data", "", "folder with locomo-dev.json and cranfield/")
 	cache := flags.String("cache", "", "folder that keeps vectors for the next run")
 	only := flags.String("only", "sessions,turns,cranfield", "what to measure, by commas")
+	out := flags.String("write", "", "result file that gets the table, such as bench/RESULTS.md")
 	if err := flags.Parse(args); err != nil || *data == "" {
 		fmt.Fprintln(os.Stderr, "bench: -data is needed")
 		return 2
@@ -52,8 +54,22 @@ func retrieval(args []string) int {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		return 1
 	}
-	for _, line := range r.lines {
-		fmt.Println(line)
+	for _, m := range r.measures {
+		fmt.Println(m.leg + m.name + " " + m.figures)
+	}
+	if *out == "" {
+		return 0
+	}
+	was, err := os.ReadFile(*out)
+	if err == nil {
+		var b strings.Builder
+		b.WriteString(strings.TrimSuffix(string(was), retrievalPart(string(was))))
+		r.table().write(&b)
+		err = os.WriteFile(*out, []byte(b.String()), 0o644)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		return 1
 	}
 	return 0
 }
@@ -62,11 +78,40 @@ func retrieval(args []string) int {
 type finding struct {
 	dir, data string
 	model     embed.Model
-	lines     []string
+	measures  []measured
 }
 
-func (r *finding) say(format string, args ...any) {
-	r.lines = append(r.lines, fmt.Sprintf(format, args...))
+// measured is what one leg, or the whole, reached.
+type measured struct{ leg, name, figures string }
+
+func (r *finding) say(leg, name string, figures fmt.Stringer) {
+	r.measures = append(r.measures, measured{leg, name, figures.String()})
+}
+
+const retrievalTitle = "Retrieval"
+
+// table puts the legs beside each other.
+func (r *finding) table() table {
+	t := table{title: retrievalTitle, head: []string{"measure", "text alone", "vectors alone", "fused"},
+		note: "Made by `make bench-retrieval`: recall@5, recall@10 and MRR of sessions of conversations in one heap (categories 1 to 4, and each alone) and of single turns in a heap per conversation, nDCG@10 of abstracts. Things are written by the operations, embedded in the background by the built-in model, and found by `search`. Weights were picked on this data."}
+	for _, m := range r.measures {
+		i := slices.IndexFunc(t.rows, func(row []string) bool { return row[0] == m.name })
+		if i < 0 {
+			i = len(t.rows)
+			t.add(m.name, "", "", "")
+		}
+		t.rows[i][1+slices.Index(legs, m.leg)] = strings.NewReplacer("recall@5 ", "", "recall@10 ", "", "mrr ", "", "nDCG@10 ", "").Replace(m.figures)
+	}
+	return t
+}
+
+// retrievalPart gives the table's section of a result file, which is its last.
+func retrievalPart(results string) string {
+	i := strings.Index(results, "## "+retrievalTitle+"\n")
+	if i < 0 {
+		return ""
+	}
+	return results[i:]
 }
 
 // product is a Cairn with things that were written by its operations, and embedded.

@@ -166,10 +166,10 @@ func (r *finding) sessions(ctx context.Context) error {
 		}
 		for c := 1; c <= answered; c++ {
 			if by[c] != nil {
-				r.say("%scategory %d %s", leg, c, by[c])
+				r.say(leg, fmt.Sprint("category ", c), by[c])
 			}
 		}
-		r.say("%ssessions 1-4 %s", leg, all)
+		r.say(leg, "sessions 1-4", all)
 	}
 	return nil
 }
@@ -215,7 +215,7 @@ func (r *finding) turns(ctx context.Context) error {
 				all.add(found, wanted)
 			}
 		}
-		r.say("%sturns %s", leg, all)
+		r.say(leg, "turns", all)
 	}
 	return nil
 }
@@ -282,10 +282,15 @@ func (r *finding) cranfield(ctx context.Context) error {
 			}
 			sum += gain(found, wanted[n])
 		}
-		r.say("%scranfield nDCG@10 %s", leg, share(sum/float64(max(n, 1))))
+		r.say(leg, "cranfield", gained(sum/float64(max(n, 1))))
 	}
 	return nil
 }
+
+// gained is a mean gain.
+type gained float64
+
+func (g gained) String() string { return "nDCG@10 " + share(float64(g)) }
 
 // gain is the normalized discounted cumulative gain of ten results.
 func gain(found []string, wanted map[string]bool) float64 {
