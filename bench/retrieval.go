@@ -2,22 +2,19 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"log/slog"
-	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
+	"cairn/bench/made"
 	"cairn/internal/app"
 	"cairn/internal/config"
 	"cairn/internal/embed"
@@ -47,7 +44,7 @@ func retrieval(args []string) int {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // in the temporary folder
 	r := &finding{dir: dir, data: *data}
-	if r.model, err = newKept(embed.Builtin(), *cache); err == nil {
+	if r.model, err = made.Keep(embed.Builtin(), *cache); err == nil {
 		err = r.run(ctx, *only)
 	}
 	if err != nil {
@@ -270,72 +267,4 @@ func share(x float64) string {
 func (t tally) String() string {
 	n := max(t.questions, 1)
 	return fmt.Sprintf("recall@5 %s recall@10 %s mrr %s", share(t.at5/n), share(t.at10/n), share(t.first/n))
-}
-
-// kept is a model whose vectors are remembered, in a file too where there is a folder for it.
-type kept struct {
-	embed.Model
-	mu   sync.Mutex
-	have map[[16]byte][]float32
-	file *os.File
-}
-
-func newKept(m embed.Model, dir string) (*kept, error) {
-	k := &kept{Model: m, have: map[[16]byte][]float32{}}
-	if dir == "" {
-		return k, nil
-	}
-	path := filepath.Join(dir, m.ID()+".vectors")
-	b, err := os.ReadFile(path)
-	if err != nil && !os.IsNotExist(err) {
-		return nil, err
-	}
-	row := 16 + 4*m.Dimensions()
-	for ; len(b) >= row; b = b[row:] {
-		v := make([]float32, m.Dimensions())
-		for i := range v {
-			v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[16+4*i:]))
-		}
-		k.have[[16]byte(b[:16])] = v
-	}
-	k.file, err = os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	return k, err
-}
-
-func (k *kept) Embed(ctx context.Context, texts []string) ([][]float32, error) {
-	out := make([][]float32, len(texts))
-	for i, t := range texts {
-		sum := sha256.Sum256([]byte(t))
-		key := [16]byte(sum[:16])
-		k.mu.Lock()
-		v, ok := k.have[key]
-		k.mu.Unlock()
-		if !ok {
-			vs, err := k.Model.Embed(ctx, []string{t})
-			if err != nil {
-				return nil, err
-			}
-			v = vs[0]
-			if err := k.keep(key, v); err != nil {
-				return nil, err
-			}
-		}
-		out[i] = v
-	}
-	return out, nil
-}
-
-func (k *kept) keep(key [16]byte, v []float32) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.have[key] = v
-	if k.file == nil {
-		return nil
-	}
-	b := slices.Clone(key[:])
-	for _, x := range v {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
-	}
-	_, err := k.file.Write(b)
-	return err
 }
