@@ -59,7 +59,7 @@ func (s *Service) addEpisode(ctx context.Context, in episodeIn) (episodeOut, err
 		return out, err
 	}
 	e, result, err := reffed(ctx, s, in.Heap, in.ExternalRef, newEpisode, func(c *who.Caller, tx *db.Tx, e *episode) (err error) {
-		e.Ref, e.Actor, e.Summary, e.Detail, e.At, e.SourceURL = &in.ExternalRef, c.Actor, strings.TrimSpace(in.Summary), opt(in.Detail), *at, opt(in.SourceURL)
+		e.Ref, e.Actor, e.Summary, e.Detail, e.At, e.SourceURL = &in.ExternalRef, c.Actor, strings.TrimSpace(in.Summary), db.Null(in.Detail), *at, db.Null(in.SourceURL)
 		if kind != "" {
 			e.Kind = kind
 		}
@@ -80,7 +80,7 @@ func (s *Service) addEpisode(ctx context.Context, in episodeIn) (episodeOut, err
 			return out, err
 		}
 	}
-	out.refOut = refOut{ID: e.ID, Result: result, ExternalRef: text(e.Ref), State: inTrash(e)}
+	out.refOut = refOut{ID: e.ID, Result: result, ExternalRef: db.Text(e.Ref), State: inTrash(e)}
 	out.Episode, err = s.shown(ctx, e)
 	return out, err
 }

@@ -56,7 +56,7 @@ func (o noteOut) Texts([]byte) []string { return o.texts() }
 
 func (s *Service) upsertNote(ctx context.Context, in noteIn) (noteOut, error) {
 	fill := func(_ *db.Tx, n *note) error {
-		n.Date, n.Title, n.Body, n.SourceURL = op.Day(in.Date), strings.TrimSpace(in.Title), in.Body, opt(in.SourceURL)
+		n.Date, n.Title, n.Body, n.SourceURL = op.Day(in.Date), strings.TrimSpace(in.Title), in.Body, db.Null(in.SourceURL)
 		return nil
 	}
 	n, result, err := reffed(ctx, s, in.Heap, in.ExternalRef, newNote, func(c *who.Caller, tx *db.Tx, n *note) error {
@@ -157,7 +157,7 @@ func (s *Service) addDecision(ctx context.Context, in decisionIn) (decisionOut, 
 		return decisionOut{}, err
 	}
 	d, result, err := reffed(ctx, s, in.Heap, in.ExternalRef, newDecision, func(c *who.Caller, tx *db.Tx, d *decision) error {
-		d.Ref, d.Actor, d.Title, d.Detail, d.SourceURL = in.ExternalRef, c.Actor, strings.TrimSpace(in.Title), opt(in.Detail), opt(in.SourceURL)
+		d.Ref, d.Actor, d.Title, d.Detail, d.SourceURL = in.ExternalRef, c.Actor, strings.TrimSpace(in.Title), db.Null(in.Detail), db.Null(in.SourceURL)
 		d.At = now(tx)
 		if at != nil {
 			d.At = *at

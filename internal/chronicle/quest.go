@@ -113,7 +113,7 @@ func (s *Service) listQuests(ctx context.Context, in listIn) (questsOut, error) 
 	if err != nil {
 		return out, err
 	}
-	out.Quests, out.NextCursor, err = pageOf(all, in, (*quest).shown, func(q *quest) int { return op.Weight(q.Title + text(q.Why)) })
+	out.Quests, out.NextCursor, err = pageOf(all, in, (*quest).shown, func(q *quest) int { return op.Weight(q.Title + db.Text(q.Why)) })
 	out.Count = len(out.Quests)
 	return out, err
 }

@@ -57,7 +57,7 @@ type col struct {
 // yes is a mark, stored as 0 or 1.
 type yes bool
 
-func (y yes) Value() (driver.Value, error) { return flag(bool(y)), nil }
+func (y yes) Value() (driver.Value, error) { return db.Flag(bool(y)), nil }
 
 // Scan reads a mark.
 func (y *yes) Scan(v any) error {
@@ -147,8 +147,11 @@ func read(one querier, t thing, where string, args ...any) error {
 	return one(`SELECT `+columnsOf(t)+` FROM `+t.about().table+` WHERE `+where, args, dest(t)...)
 }
 
-// rowsQuery is the part of db.DB and db.Tx that reading several rows needs.
-type rowsQuery func(q string, args ...any) (*sql.Rows, error)
+// querier is the part of db.DB and db.Tx that reading one row needs, rowsQuery the one for several.
+type (
+	querier   func(q string, args []any, dest ...any) error
+	rowsQuery func(q string, args ...any) (*sql.Rows, error)
+)
 
 func (s *Service) one(ctx context.Context) querier {
 	return func(q string, args []any, dest ...any) error { return s.db.One(ctx, q, args, dest...) }
@@ -455,7 +458,7 @@ func (s *Service) setter(blank func() thing) func(ctx context.Context, tx *db.Tx
 				return fmt.Errorf("%s field %s: %w", t.about().kind, f, err)
 			}
 		}
-		t.base().TrashedAt = since(state == change.Trashed, old.base().TrashedAt, tx.Now)
+		t.base().TrashedAt = db.Since(state == change.Trashed, old.base().TrashedAt, tx.Now)
 		if err := store(tx, old, t); err != nil {
 			return err
 		}

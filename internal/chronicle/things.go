@@ -54,7 +54,7 @@ type decision struct {
 
 func newDecision() *decision { return &decision{} }
 func (d *decision) about() about {
-	return about{kindDecision, "decision", d.Title, text(d.Detail), false}
+	return about{kindDecision, "decision", d.Title, db.Text(d.Detail), false}
 }
 func (d *decision) copy() thing { c := *d; return &c }
 func (d *decision) cols() []col {
@@ -98,7 +98,7 @@ func (e *episode) line() string {
 	return first
 }
 func (e *episode) about() about {
-	return about{e.kind(), "episode", e.line(), e.Summary + "\n" + text(e.Detail), bool(e.Private)}
+	return about{e.kind(), "episode", e.line(), e.Summary + "\n" + db.Text(e.Detail), bool(e.Private)}
 }
 func (e *episode) copy() thing {
 	c := *e
@@ -172,7 +172,7 @@ type quest struct {
 }
 
 func newQuest() *quest        { return &quest{Status: "active"} }
-func (q *quest) about() about { return about{kindQuest, "quest", q.Title, text(q.Why), false} }
+func (q *quest) about() about { return about{kindQuest, "quest", q.Title, db.Text(q.Why), false} }
 func (q *quest) copy() thing  { c := *q; return &c }
 func (q *quest) cols() []col {
 	return []col{{"title", &q.Title, false}, {"why", &q.Why, false}, {"status", &q.Status, false}, {"from_date", &q.From, false}, {"until_date", &q.Until, false}}

@@ -110,7 +110,7 @@ func (s *Service) timeline(ctx context.Context, in timelineIn) (timelineOut, err
 		return out, err
 	}
 	for i, e := range list {
-		weight := 420 + op.Weight(e.Summary) + op.Weight(text(e.Detail)) + op.Weight(text(e.SourceURL)) + op.Weight(e.Source)
+		weight := 420 + op.Weight(e.Summary) + op.Weight(db.Text(e.Detail)) + op.Weight(db.Text(e.SourceURL)) + op.Weight(e.Source)
 		for _, p := range e.People {
 			weight += 30 + op.Weight(p.Name) + op.Weight(p.Slug)
 		}

@@ -117,8 +117,8 @@ type Object struct {
 }
 
 func (o *object) shown() Object {
-	return Object{ID: o.ID, Heap: o.Heap, Kind: o.Kind, Subject: o.Subject, Statement: o.Statement, Status: o.Status, Private: o.Private == 1, Supersedes: text(o.Supersedes),
-		Successor: text(o.Successor), Reason: text(o.Reason), Actor: o.Actor, At: op.Stamp(o.At), UpdatedAt: op.Stamp(o.UpdatedAt)}
+	return Object{ID: o.ID, Heap: o.Heap, Kind: o.Kind, Subject: o.Subject, Statement: o.Statement, Status: o.Status, Private: o.Private == 1, Supersedes: db.Text(o.Supersedes),
+		Successor: db.Text(o.Successor), Reason: db.Text(o.Reason), Actor: o.Actor, At: op.Stamp(o.At), UpdatedAt: op.Stamp(o.UpdatedAt)}
 }
 
 // standing is whether an object counts, and what took its place and why: fields that mean nothing apart.
@@ -203,7 +203,7 @@ func (s *Service) contextPage(ctx context.Context, id string) (search.Page, bool
 		return search.Page{}, false, err
 	}
 	m := map[string]any{"kind": o.Kind, "status": o.Status, "at": op.Stamp(o.At), "updated_at": op.Stamp(o.UpdatedAt)}
-	for name, v := range map[string]string{"subject": o.Subject, "supersedes": before, "successor": after, "reason": text(o.Reason)} {
+	for name, v := range map[string]string{"subject": o.Subject, "supersedes": before, "successor": after, "reason": db.Text(o.Reason)} {
 		if v != "" {
 			m[name] = v
 		}

@@ -100,7 +100,7 @@ func (s *Service) makeContext(ctx context.Context, tx *db.Tx, heap string, t tol
 	if err != nil {
 		return nil, Captured{}, err
 	}
-	o.Status, o.Source, o.At = current, opt(m.Source), m.At
+	o.Status, o.Source, o.At = current, db.Null(m.Source), m.At
 	note := ""
 	if guard, err := guardedBy(tx, c, o); err != nil {
 		return nil, Captured{}, err
@@ -130,7 +130,7 @@ func (t told) object(heap string) (*object, int, error) {
 	if statement == "" {
 		return nil, 0, fault.Bad("statement", "is required and must be a non-empty string")
 	}
-	return &object{Heap: heap, Kind: t.Kind, Statement: statement, Subject: subject, SubjectFolded: foldSubject(subject), Folded: fold(statement), Private: flag(t.Private)}, a + b, nil
+	return &object{Heap: heap, Kind: t.Kind, Statement: statement, Subject: subject, SubjectFolded: foldSubject(subject), Folded: fold(statement), Private: db.Flag(t.Private)}, a + b, nil
 }
 
 // add stores a new object, if its maker has not too many that wait.
@@ -235,7 +235,7 @@ func (s *Service) supersede(ctx context.Context, in supersedeIn) (supersedeOut, 
 			return err
 		}
 		reason, n := clean(in.Reason)
-		out, err = s.replace(ctx, tx, old, o, opt(reason))
+		out, err = s.replace(ctx, tx, old, o, db.Null(reason))
 		out.Stripped = stripped + n
 		return err
 	})
@@ -250,7 +250,7 @@ func (s *Service) replace(ctx context.Context, tx *db.Tx, old, o *object, reason
 	if err != nil {
 		return out, err
 	}
-	if same != nil && same.ID != old.ID && text(same.Supersedes) == old.ID && same.Status != retired { // said before: a retry, or declined
+	if same != nil && same.ID != old.ID && db.Text(same.Supersedes) == old.ID && same.Status != retired { // said before: a retry, or declined
 		out.ID, out.Result, out.Status = same.ID, "existing", same.Status
 		return out, nil
 	}

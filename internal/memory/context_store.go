@@ -172,8 +172,8 @@ func (s *Service) setContext(_ context.Context, tx *db.Tx, id string, set map[st
 			return fmt.Errorf("context field %s: %w", f, err)
 		}
 	}
-	o.Private, o.Status, o.Successor, o.Reason = flag(private), stand.Status, stand.Successor, stand.Reason
-	o.TrashedAt = since(state == change.Trashed, old.TrashedAt, tx.Now)
+	o.Private, o.Status, o.Successor, o.Reason = db.Flag(private), stand.Status, stand.Successor, stand.Reason
+	o.TrashedAt = db.Since(state == change.Trashed, old.TrashedAt, tx.Now)
 	if err := chained(tx, old, &o); err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func chained(tx *db.Tx, old, o *object) error {
 		if err != nil {
 			return err
 		}
-		if next != nil && (next.Status == current || next.Status == superseded) && text(next.Supersedes) == o.ID {
+		if next != nil && (next.Status == current || next.Status == superseded) && db.Text(next.Supersedes) == o.ID {
 			return fault.New(fault.Conflict, "%s stands in its place: take back that one's creation first, or the whole request", next.ID).With("successor", next.ID)
 		}
 	}
@@ -196,7 +196,7 @@ func chained(tx *db.Tx, old, o *object) error {
 		if err != nil {
 			return err
 		}
-		if prev != nil && (prev.Status != superseded || text(prev.Successor) != o.ID) {
+		if prev != nil && (prev.Status != superseded || db.Text(prev.Successor) != o.ID) {
 			return fault.New(fault.Conflict, "what it superseded, %s, doesn't name it as its successor any more", prev.ID)
 		}
 	}

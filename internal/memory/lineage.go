@@ -181,11 +181,11 @@ func (t *trace) standing() {
 			add(&t.out.Abandoned, t.mention(o, ended(o)))
 		}
 		for _, before := range all {
-			if before.Status != superseded || text(before.Successor) != o.ID {
+			if before.Status != superseded || db.Text(before.Successor) != o.ID {
 				continue
 			}
 			why := "in place of: " + quoted(before.Statement)
-			if r := text(before.Reason); r != "" {
+			if r := db.Text(before.Reason); r != "" {
 				why += ", because " + quoted(r)
 			}
 			switch given := t.givenUp(o, all); {

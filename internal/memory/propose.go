@@ -151,7 +151,7 @@ func (s *Service) editProposal(ctx context.Context, in editIn) (objectOut, error
 			o.Kind = in.Kind
 		}
 		if in.Private != nil {
-			o.Private = flag(*in.Private)
+			o.Private = db.Flag(*in.Private)
 		}
 		return restate(o, in.Statement)
 	})
@@ -180,7 +180,7 @@ func (s *Service) end(ctx context.Context, in endIn, summary, from, to string) (
 			return fault.New(fault.Conflict, "it is %s, not %s", o.Status, from).With("id", o.ID).With("status", o.Status)
 		}
 		reason, _ := clean(in.Reason)
-		o.Status, o.Reason = to, opt(reason)
+		o.Status, o.Reason = to, db.Null(reason)
 		return nil
 	})
 }
@@ -196,7 +196,7 @@ func (s *Service) setPrivate(ctx context.Context, in privateIn) (objectOut, erro
 		summary = "Made private:"
 	}
 	return s.change(ctx, in.ID, summary, func(_ *db.Tx, o *object) error {
-		o.Private = flag(in.Private)
+		o.Private = db.Flag(in.Private)
 		return nil
 	})
 }
@@ -298,7 +298,7 @@ func (s *Service) listContext(ctx context.Context, in contextListIn) (contextLis
 		return out, err
 	}
 	for i, o := range found {
-		if !page.Fits(i, op.Weight(o.Statement)+op.Weight(o.Subject)+op.Weight(text(o.Reason))+500) {
+		if !page.Fits(i, op.Weight(o.Statement)+op.Weight(o.Subject)+op.Weight(db.Text(o.Reason))+500) {
 			last := found[i-1]
 			out.NextCursor = op.Cursor(strconv.FormatInt(last.At, 10), last.ID)
 			break
@@ -331,7 +331,7 @@ func (s *Service) findContext(ctx context.Context, in contextListIn, heaps, cond
 	}
 	slices.SortFunc(rows, func(a, b object) int { return slices.Index(ids, a.ID) - slices.Index(ids, b.ID) })
 	for i, o := range rows {
-		if !page.Fits(i, op.Weight(o.Statement)+op.Weight(o.Subject)+op.Weight(text(o.Reason))+500) {
+		if !page.Fits(i, op.Weight(o.Statement)+op.Weight(o.Subject)+op.Weight(db.Text(o.Reason))+500) {
 			out.Note = "there are more: narrow the query"
 			break
 		}

@@ -78,8 +78,8 @@ func (s *Service) create(ctx context.Context, in createIn, cat string) (createOu
 			return err
 		}
 		today := c.Day(tx.Wall)
-		t = &row{ID: db.NewID(), Heap: heap, Project: project, Name: strings.TrimSpace(in.Name), Description: opt(in.Description), SourceURL: opt(in.SourceURL),
-			StartDate: opt(op.Day(in.StartDate)), DueDate: &today, ExternalRef: opt(in.ExternalRef)}
+		t = &row{ID: db.NewID(), Heap: heap, Project: project, Name: strings.TrimSpace(in.Name), Description: db.Null(in.Description), SourceURL: db.Null(in.SourceURL),
+			StartDate: db.Null(op.Day(in.StartDate)), DueDate: &today, ExternalRef: db.Null(in.ExternalRef)}
 		if d := op.Day(in.DueDate); d != "" {
 			t.DueDate = &d
 		}
@@ -113,21 +113,14 @@ func fill(ctx context.Context, tx *db.Tx, t *row, in createIn) error {
 		return nil
 	}
 	old := *t
-	if text(t.Description) == "" && in.Description != "" {
+	if db.Text(t.Description) == "" && in.Description != "" {
 		t.Description = &in.Description
 	}
-	if text(t.SourceURL) == "" && in.SourceURL != "" {
+	if db.Text(t.SourceURL) == "" && in.SourceURL != "" {
 		t.SourceURL = &in.SourceURL
 	}
 	_, err := save(ctx, tx, &old, t, change.Update, "Filled in")
 	return err
-}
-
-func opt(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }
 
 // destination decides the heap of a new task, and its project if one is named: a task lies in its project's heap, and that

@@ -55,7 +55,7 @@ func cut(s *string, n int) (*string, bool) {
 func (o *listOut) add(page *op.Page, c *who.Caller, r *row) bool {
 	t := r.task(c)
 	t.Description, t.DescriptionCut = cut(t.Description, descriptionCut)
-	if !page.Fits(len(o.Tasks), op.Weight(t.Text)+op.Weight(text(t.Description))+op.Weight(text(t.SourceURL))+op.Weight(text(t.ExternalRef))+420) {
+	if !page.Fits(len(o.Tasks), op.Weight(t.Text)+op.Weight(db.Text(t.Description))+op.Weight(db.Text(t.SourceURL))+op.Weight(db.Text(t.ExternalRef))+420) {
 		return false
 	}
 	o.Tasks = append(o.Tasks, t)

@@ -87,7 +87,7 @@ func (s *Service) logSession(ctx context.Context, in sessionIn) (sessionOut, err
 		}
 		for _, n := range in.New {
 			today := c.Day(tx.Wall)
-			t := &row{ID: db.NewID(), Heap: p.Heap, Project: &p.ID, Name: strings.TrimSpace(n.Text), Effort: n.Effort, WorkNotes: opt(n.Notes), DueDate: &today}
+			t := &row{ID: db.NewID(), Heap: p.Heap, Project: &p.ID, Name: strings.TrimSpace(n.Text), Effort: n.Effort, WorkNotes: db.Null(n.Notes), DueDate: &today}
 			if err := insert(ctx, tx, t); err != nil {
 				return err
 			}
@@ -150,7 +150,7 @@ func setLogFields(_ context.Context, tx *db.Tx, id string, set map[string]json.R
 		if err := json.Unmarshal(v, &state); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(`UPDATE project_log SET trashed_at = $2 WHERE id = $1`, id, since(state == change.Trashed, nil, tx.Now)); err != nil {
+		if _, err := tx.Exec(`UPDATE project_log SET trashed_at = $2 WHERE id = $1`, id, db.Since(state == change.Trashed, nil, tx.Now)); err != nil {
 			return err
 		}
 	}

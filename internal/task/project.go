@@ -54,7 +54,7 @@ func (p *project) fields() change.Fields {
 }
 
 func (p *project) doc() search.Doc {
-	return search.Doc{Heap: p.Heap, Thing: p.ID, Kind: kindProject, Title: p.Name, Body: text(p.Focus)}
+	return search.Doc{Heap: p.Heap, Thing: p.ID, Kind: kindProject, Title: p.Name, Body: db.Text(p.Focus)}
 }
 
 // projectRef names a project: by its id, which wins, or by its name, in which case doesn't count.
@@ -152,7 +152,7 @@ func (s *Service) createProject(ctx context.Context, in projectIn) (projectOut, 
 	}
 	var out projectOut
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
-		p := &project{ID: db.NewID(), Heap: h.ID, Name: strings.TrimSpace(in.Name), Focus: opt(in.Focus), CreatedAt: tx.Now, UpdatedAt: tx.Now}
+		p := &project{ID: db.NewID(), Heap: h.ID, Name: strings.TrimSpace(in.Name), Focus: db.Null(in.Focus), CreatedAt: tx.Now, UpdatedAt: tx.Now}
 		n, err := tx.Exec(`INSERT INTO project (id, heap, name, name_folded, current_focus, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $6)
 			ON CONFLICT (heap, name_folded) WHERE trashed_at IS NULL DO NOTHING`, p.ID, p.Heap, p.Name, who.Fold(p.Name), p.Focus, tx.Now)
 		if err != nil {
@@ -200,13 +200,13 @@ func (s *Service) updateProject(ctx context.Context, in updateProjectIn) (projec
 			p.Name = strings.TrimSpace(*in.Name)
 		}
 		if in.Focus != nil {
-			p.Focus = opt(*in.Focus)
+			p.Focus = db.Null(*in.Focus)
 		}
 		if len(in.Clear) > 0 {
 			p.Focus = nil
 		}
 		if in.Archived != nil {
-			p.ArchivedAt = since(*in.Archived, p.ArchivedAt, tx.Now)
+			p.ArchivedAt = db.Since(*in.Archived, p.ArchivedAt, tx.Now)
 		}
 		changed, err := saveProject(ctx, tx, &old, p, "Changed project")
 		if err != nil {
@@ -282,12 +282,12 @@ func (s *Service) setProjectFields(_ context.Context, tx *db.Tx, id string, set 
 			return fmt.Errorf("project field %s: %w", f, err)
 		}
 	}
-	p.TrashedAt = since(state == change.Trashed, old.TrashedAt, tx.Now)
-	p.ArchivedAt = since(archived, old.ArchivedAt, tx.Now)
+	p.TrashedAt = db.Since(state == change.Trashed, old.TrashedAt, tx.Now)
+	p.ArchivedAt = db.Since(archived, old.ArchivedAt, tx.Now)
 	if _, ok := set["resume_brief"]; ok {
 		p.Brief = nil
 		if string(resume) != "null" {
-			p.Brief = opt(string(resume))
+			p.Brief = db.Null(string(resume))
 		}
 	}
 	if p.TrashedAt != nil && old.TrashedAt == nil {

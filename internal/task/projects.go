@@ -109,7 +109,7 @@ func (s *Service) listProjects(ctx context.Context, in listProjectsIn) (projects
 			return out, err
 		}
 		l.CurrentFocus, _ = cut(l.CurrentFocus, descriptionCut)
-		if !page.Fits(len(out.Projects), op.Weight(l.Name)+op.Weight(text(l.CurrentFocus))+200) {
+		if !page.Fits(len(out.Projects), op.Weight(l.Name)+op.Weight(db.Text(l.CurrentFocus))+200) {
 			break
 		}
 		out.Projects = append(out.Projects, l)
@@ -237,7 +237,7 @@ func (s *Service) projectContext(ctx context.Context, in projectRef) (contextOut
 // fit shortens what is long, so that the whole stays below 100 KB as sent: the log's further entries, then the tasks' notes,
 // and last the list of tasks, whose count is said all the same.
 func (o *contextOut) fit() {
-	used := op.Weight(text(o.Project.CurrentFocus))
+	used := op.Weight(db.Text(o.Project.CurrentFocus))
 	if o.ResumeBrief != nil {
 		used += op.Weight(o.ResumeBrief.Text) + op.Weight(strings.Join(o.ResumeBrief.NextSteps, ""))
 	}
@@ -254,10 +254,10 @@ func (o *contextOut) fit() {
 	}
 	for i := range o.OpenTasks {
 		t := &o.OpenTasks[i]
-		if used+op.Weight(text(t.WorkNotes)) > op.PageBytes/2 {
+		if used+op.Weight(db.Text(t.WorkNotes)) > op.PageBytes/2 {
 			t.WorkNotes, t.WorkNotesCut = cut(t.WorkNotes, noteCut)
 		}
-		if used += op.Weight(t.Text) + op.Weight(text(t.WorkNotes)) + 160; used > op.PageBytes && i > 0 {
+		if used += op.Weight(t.Text) + op.Weight(db.Text(t.WorkNotes)) + 160; used > op.PageBytes && i > 0 {
 			o.OpenTasks = o.OpenTasks[:i]
 			return
 		}

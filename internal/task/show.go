@@ -100,7 +100,7 @@ func (s *Service) taskPage(ctx context.Context, id string) (search.Page, bool, e
 	}
 	var parts []string
 	for _, p := range []*string{&t.Name, t.Description, t.WorkNotes} {
-		if text(p) != "" {
+		if db.Text(p) != "" {
 			parts = append(parts, *p)
 		}
 	}

@@ -102,7 +102,7 @@ func store(tx *db.Tx, old, r *row) error {
 		r.ID, r.Heap, r.Project, r.Name, r.Description, r.SourceURL, r.WorkNotes, r.Effort, r.StartDate,
 		r.DueDate, r.FocusedDate, r.Starred, r.ExternalRef, r.CompletionDate, r.CompletedAt, r.TrashedAt, r.UpdatedAt)
 	if db.IsUnique(err) {
-		return fault.New(fault.Conflict, "another task in that heap has the external_ref %q", text(r.ExternalRef))
+		return fault.New(fault.Conflict, "another task in that heap has the external_ref %q", db.Text(r.ExternalRef))
 	}
 	if err != nil {
 		return err
@@ -167,8 +167,8 @@ func (s *Service) setTaskFields(ctx context.Context, tx *db.Tx, id string, set m
 			return fmt.Errorf("task field %s: %w", f, err)
 		}
 	}
-	t.Starred = int64(flag(starred))
-	t.TrashedAt = since(state == change.Trashed, old.TrashedAt, tx.Now)
+	t.Starred = db.Flag(starred)
+	t.TrashedAt = db.Since(state == change.Trashed, old.TrashedAt, tx.Now)
 	if _, ok := set["completion"]; ok {
 		t.CompletionDate, t.CompletedAt = nil, nil
 		if done != nil {
@@ -192,17 +192,6 @@ func (s *Service) setTaskFields(ctx context.Context, tx *db.Tx, id string, set m
 	return store(tx, old, &t)
 }
 
-// since gives when something came to be so: the old moment if it was so before, now if it wasn't, nil where it isn't.
-func since(is bool, was *int64, now int64) *int64 {
-	switch {
-	case !is:
-		return nil
-	case was == nil:
-		return &now
-	}
-	return was
-}
-
 // checkProject checks that a task may lie in a project and heap.
 func checkProject(tx *db.Tx, project *string, heap string) error {
 	if project == nil {
@@ -215,11 +204,4 @@ func checkProject(tx *db.Tx, project *string, heap string) error {
 		return fault.New(fault.Conflict, "the project it was in is not there any more")
 	}
 	return err
-}
-
-func flag(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

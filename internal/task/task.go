@@ -109,14 +109,7 @@ func stateOf(trashed *int64) string {
 
 // doc is what of a task can be found.
 func (r *row) doc() search.Doc {
-	return search.Doc{Heap: r.Heap, Thing: r.ID, Kind: kindTask, Title: r.Name, Body: text(r.Description) + "\n" + text(r.WorkNotes)}
-}
-
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
+	return search.Doc{Heap: r.Heap, Thing: r.ID, Kind: kindTask, Title: r.Name, Body: db.Text(r.Description) + "\n" + db.Text(r.WorkNotes)}
 }
 
 // category is work in a heap of kind work and personal in every other.

@@ -89,7 +89,7 @@ func (r *row) finish(c *who.Caller, tx *db.Tx) {
 
 func (s *Service) trash(ctx context.Context, in ref) (One, error) {
 	return s.edit(ctx, in, change.Delete, "Deleted task", true, nil, func(tx *db.Tx, t *row) error {
-		t.TrashedAt = since(true, t.TrashedAt, tx.Now)
+		t.TrashedAt = db.Since(true, t.TrashedAt, tx.Now)
 		return nil
 	})
 }
@@ -140,16 +140,16 @@ func (s *Service) update(ctx context.Context, in updateIn) (One, error) {
 		}
 		for _, f := range []struct{ to, from **string }{{&t.Description, &in.Description}, {&t.SourceURL, &in.SourceURL}, {&t.WorkNotes, &in.WorkNotes}} {
 			if *f.from != nil {
-				*f.to = opt(**f.from)
+				*f.to = db.Null(**f.from)
 			}
 		}
 		for _, f := range []struct{ to, from **string }{{&t.DueDate, &in.DueDate}, {&t.StartDate, &in.StartDate}, {&t.FocusedDate, &in.FocusedDate}} {
 			if *f.from != nil {
-				*f.to = opt(op.Day(**f.from))
+				*f.to = db.Null(op.Day(**f.from))
 			}
 		}
 		if in.Starred != nil {
-			t.Starred = int64(flag(*in.Starred))
+			t.Starred = db.Flag(*in.Starred)
 		}
 		if in.EffortMinutes != nil {
 			t.Effort = in.EffortMinutes
