@@ -140,7 +140,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	if c.Debug {
 		sdkLog = o.Log
 	}
-	a.Tools = mcp.New(a.Runner, Version, sdkLog, o.Fixtures)
+	a.Tools = mcp.New(a.Runner, Version, sdkLog, o.Fixtures, skills()...)
 	a.watch()
 	return a, nil
 }
@@ -196,6 +196,14 @@ func (a *App) setupLink(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return a.Config.PublicURL.String() + "/setup#" + secret, nil
+}
+
+// skills are the guides, for MCP's extension.
+func skills() (list []mcp.Skill) {
+	for _, g := range skill.Guides() {
+		list = append(list, mcp.Skill(g))
+	}
+	return list
 }
 
 // operations are those of all features.

@@ -30,8 +30,8 @@ func TestInitialize(t *testing.T) {
 			for as, path := range map[string]string{"": "/mcp", "rw": "/mcp", "counted": "/functions/v1/mcp-server"} {
 				table = append(table, scenario{name: v + "/" + name + "/" + as, do: "POST " + path, as: as, body: `{"jsonrpc":"2.0","id":"i","method":"initialize"` + params + `}`, status: 200,
 					header: []string{"Content-Type: application/json", "-Mcp-Session-Id"},
-					want:   []string{`"id":"i"`, `"protocolVersion":"` + negotiated + `"`, `"name":"Cairn"`, `"version":"`, `"tools":{`, `"experimental":{}`},
-					not:    []string{"sampling", "elicitation", `"prompts"`, `"resources"`, `"logging"`}})
+					want:   []string{`"id":"i"`, `"protocolVersion":"` + negotiated + `"`, `"name":"Cairn"`, `"version":"`, `"tools":{`, `"experimental":{}`, `"resources":{}`, `"io.modelcontextprotocol/skills":{}`},
+					not:    []string{"sampling", "elicitation", `"prompts"`, `"logging"`}})
 			}
 		}
 		table = append(table, scenario{name: v + "/stream", headers: []string{"Accept: application/json, text/event-stream"}, status: 200, want: []string{`"protocolVersion":"` + negotiated + `"`},
@@ -53,7 +53,7 @@ func TestInitialize(t *testing.T) {
 func TestOpenDoors(t *testing.T) {
 	discover := modern.request("", "1", "server/discover", "", "")
 	discover.name, discover.status = "server/discover", 200
-	discover.want = []string{`"supportedVersions":["2026-07-28"`, `"tools":{`, `"cacheScope":"private"`, `"resultType":"complete"`, `"name":"Cairn"`}
+	discover.want = []string{`"supportedVersions":["2026-07-28"`, `"tools":{`, `"resources":{}`, `"io.modelcontextprotocol/skills":{}`, `"cacheScope":"private"`, `"resultType":"complete"`, `"name":"Cairn"`}
 	health := []string{`"status":"ok"`, `"version":"`, `"components":{"database":{"state":"`, `"model":{"state":"closed","failures":0}`, `"metrics":{`, `"requests":`, `"errors":`, `"tools":`}
 	ping := modern.request("rw", "1", "ping", "", "")
 	ping.name, ping.status, ping.want = "ping in modern MCP", 404, []string{`"code":-32601`}
@@ -290,6 +290,33 @@ func TestToolsListBudget(t *testing.T) {
 		meta, _ := tool["_meta"].(map[string]any)
 		if meta["cairn/cost"] == nil || meta["cairn/timeout_ms"] == nil || meta["cairn/confirm"] == nil {
 			t.Errorf("%s says no cost, timeout or confirm: %v", tool["name"], meta)
+		}
+	}
+}
+
+// Members of params that have a wrong type are refused by their names, never in the words of the language the server is written
+// in, whatever the method.
+func TestParamsOfWrongTypesAreRefusedInPlainWords(t *testing.T) {
+	w := settle(t, alone(t, nil))
+	for _, m := range manners {
+		for _, c := range [][2]string{
+			{"initialize", `"capabilities":[]`}, {"initialize", `"clientInfo":5`}, {"initialize", `"protocolVersion":5`}, {"tools/list", `"cursor":5,"x":1`}, {"tools/call", `"name":"list_heaps","inputResponses":5`},
+			{"resources/list", `"cursor":5`}, {"resources/templates/list", `"cursor":5`}, {"resources/read", `"uri":[1]`}, {"resources/subscribe", `"uri":5`}, {"resources/unsubscribe", `"uri":5`}, {"prompts/list", `"cursor":5`}, {"prompts/get", `"name":5`},
+			{"prompts/get", `"name":"x","arguments":[]`}, {"completion/complete", `"ref":5`}, {"completion/complete", `"ref":{"type":"ref/prompt","name":5}`}, {"logging/setLevel", `"level":5`}, {"subscriptions/listen", `"notifications":5`},
+			{"skills/list", `"cursor":5`}, {"skills/get", `"uri":{}`}, {"ping", `"_meta":5`}, {"tools/list", `"_meta":[1]`}, {"nosuch/method", `"_meta":5`},
+		} {
+			t.Run(m.name+"/"+c[0]+c[1], func(t *testing.T) {
+				s := m.request("rw", "1", c[0], "", c[1])
+				r := w.send(t, s)
+				a := read(t, r)
+				if a.Error == nil && (!m.hero || c[0] != "tools/call") { // HeroMind's dialect of it knows no such members
+					t.Errorf("it is taken: %s", r.Body)
+				}
+				if a.Error != nil && a.Error.Code == 0 {
+					t.Errorf("code 0: %s", r.Body)
+				}
+				w.always(t, s, r)
+			})
 		}
 	}
 }

@@ -402,6 +402,10 @@ func (b *buffer) WriteHeader(int) {}
 
 // sdk hands the request on to the SDK.
 func (q *request) sdk(m *message) {
+	if err := m.typed(); err != nil {
+		q.fail(m.ID, q.dialect(m), err)
+		return
+	}
 	h := q.h.json
 	if q.alias {
 		q.r.Header.Del("Mcp-Protocol-Version") // HeroMind's dialect, whatever it says

@@ -31,7 +31,8 @@ import (
 const Name = "Cairn"
 
 // instructions are what a client shows its model about the whole server.
-const instructions = "Cairn keeps its owner's tasks and projects. Use the ids and dates that earlier answers gave. " +
+const instructions = "Cairn keeps its owner's tasks, projects and memory. Begin with get_context; get_skill {\"name\":\"cairn\"} is the guide to these tools. " +
+	"Use the ids and dates that earlier answers gave. " +
 	"Before working on a project call get_project_context; at the end of a session call log_session_summary. " +
 	"Everything you do is recorded under your name and can be undone by the owner."
 
@@ -55,15 +56,20 @@ type entry struct {
 	plain, full []byte // without and with its output schema
 }
 
-// New makes the tools of a runner. fixtures, if not nil, adds further tools to the SDK's server: the conformance suite's.
-func New(runner *op.Runner, version string, log *slog.Logger, fixtures func(*sdk.Server)) *Tools {
+// New makes the tools of a runner, and serves skills beside them. fixtures, if not nil, adds further tools to the SDK's server:
+// the conformance suite's.
+func New(runner *op.Runner, version string, log *slog.Logger, fixtures func(*sdk.Server), skills ...Skill) *Tools {
+	caps := &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Experimental: map[string]any{}}
+	if len(skills) > 0 {
+		declareSkills(caps)
+	}
 	info, _ := json.Marshal(map[string]string{"name": Name, "version": version})
 	t := &Tools{runner: runner, info: info, log: log}
 	t.server = sdk.NewServer(&sdk.Implementation{Name: Name, Version: version}, &sdk.ServerOptions{
 		Instructions: instructions,
 		Logger:       log,
 		PageSize:     1000, // tools/list is one page here as on the direct path
-		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Experimental: map[string]any{}},
+		Capabilities: caps,
 		SetCacheable: func(_ context.Context, req sdk.Request, c *sdk.Cacheable) {
 			c.CacheScope = "private"
 			if c.TTLMs == 0 {
@@ -75,6 +81,11 @@ func New(runner *op.Runner, version string, log *slog.Logger, fixtures func(*sdk
 		tool := describe(o)
 		t.server.AddTool(tool, t.handle)
 		t.entries = append(t.entries, entry{op: o, plain: list(tool, o, false), full: list(tool, o, true)})
+	}
+	if len(skills) > 0 {
+		if err := serveSkills(t.server, skills); err != nil {
+			panic(err) // a method of the SDK's own has the name
+		}
 	}
 	if fixtures != nil {
 		t.fixtures = true
