@@ -1,12 +1,10 @@
 package search
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"math/bits"
 	"slices"
-	"strings"
 
 	"cairn/internal/embed"
 	"cairn/internal/when"
@@ -35,7 +33,7 @@ const (
 	textCandidates = 200
 	nearShare      = 20 // one in so many
 	fewestNear     = 200
-	mostNear       = 2000
+	mostNear       = 1000
 )
 
 // asking is a question to be ranked.
@@ -167,9 +165,6 @@ func (a *asking) candidates(ctx context.Context, words []Hit) ([]candidate, erro
 			found = append(found, c)
 		}
 	}
-	slices.SortFunc(found, func(a, b candidate) int {
-		return cmp.Or(strings.Compare(b.Thing, a.Thing), strings.Compare(a.Heap, b.Heap))
-	})
 	return found, nil
 }
 
@@ -246,8 +241,8 @@ func (a *asking) compare(ctx context.Context, found []candidate) error {
 	if a.near == nil {
 		return nil
 	}
-	var sum float64
-	n := 0
+	const one = 1 << 32
+	var sum, n int64 // of whole numbers: the same in any order
 	for i := range found {
 		if i%256 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -269,12 +264,12 @@ func (a *asking) compare(ctx context.Context, found []candidate) error {
 		if a.scores[c.heap].thing[c.thing] == 0 { // no word of it fits: what's shown is the passage about where the nearest piece is
 			c.Part = piece * int(th.parts) / pieces
 		}
-		sum += float64(near)
+		sum += int64(near * one)
 		n++
 	}
 	for i := range found {
 		if c := &found[i]; !c.meant && n > 0 {
-			c.near = float32(sum / float64(n))
+			c.near = float32(float64(sum) / float64(n) / one)
 		}
 	}
 	return nil
