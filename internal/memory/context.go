@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"database/sql"
 	"slices"
 	"strings"
 
@@ -60,7 +61,8 @@ func (s *Service) contextOps() []*op.Op {
 
 func (s *Service) contextKinds() []change.Kind {
 	return []change.Kind{{Name: kindContext, Area: area, Owned: true, Get: getContext, Set: s.setContext,
-		Hide: `EXISTS (SELECT 1 FROM context x WHERE x.id = thing AND x.private = 1)`}}
+		Personal: []string{"standing", "supersedes"}, // they name others of the chain, private ones too, and why one took another's place
+		Hide:     `EXISTS (SELECT 1 FROM context x WHERE x.id = thing AND x.private = 1)`}}
 }
 
 func (s *Service) contextSources() []search.Source {
@@ -202,8 +204,12 @@ func (s *Service) contextPage(ctx context.Context, id string) (search.Page, bool
 	if err != nil {
 		return search.Page{}, false, err
 	}
+	reason := db.Text(o.Reason)
+	if o.Successor != nil && o.Status == superseded && after == "" { // it's about what isn't to be seen
+		reason = ""
+	}
 	m := map[string]any{"kind": o.Kind, "status": o.Status, "at": op.Stamp(o.At), "updated_at": op.Stamp(o.UpdatedAt)}
-	for name, v := range map[string]string{"subject": o.Subject, "supersedes": before, "successor": after, "reason": db.Text(o.Reason)} {
+	for name, v := range map[string]string{"subject": o.Subject, "supersedes": before, "successor": after, "reason": reason} {
 		if v != "" {
 			m[name] = v
 		}
@@ -225,11 +231,11 @@ func (s *Service) seen(ctx context.Context, id *string) (string, error) {
 
 // objects reads context objects outside a write. where is SQL on the table o and what follows it.
 func (s *Service) objects(ctx context.Context, where string, args []any) ([]object, error) {
-	return s.readObjects(ctx, `SELECT `+objectColumns+` FROM context o WHERE `+where, args)
+	return scanObjects(s.db.Query(ctx, `SELECT `+objectColumns+` FROM context o WHERE `+where, args...))
 }
 
-func (s *Service) readObjects(ctx context.Context, q string, args []any) ([]object, error) {
-	rows, err := s.db.Query(ctx, q, args...)
+// scanObjects reads the rows of a statement that selects objectColumns.
+func scanObjects(rows *sql.Rows, err error) ([]object, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -300,7 +300,7 @@ func replaceable(tx *db.Tx, c *who.Caller, old *object) error {
 			return nil
 		}
 		if !next.visible(c) {
-			return fault.New(fault.Conflict, "it was superseded already, by something that the owner keeps to themselves").With("id", old.ID)
+			return fault.New(fault.Conflict, "it was superseded already").With("id", old.ID)
 		}
 		return fault.New(fault.Conflict, "it was superseded already, by %s: supersede that one", next.ID).With("successor", next.ID)
 	}

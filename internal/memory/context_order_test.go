@@ -140,3 +140,33 @@ func TestPrivateNeighboursInAChainAreNotNamed(t *testing.T) {
 		}
 	})
 }
+
+// Why the owner changed their mind to something private is as private, and the record of changes doesn't name it either.
+func TestWhyAPrivateOneTookAnothersPlaceIsPrivateToo(t *testing.T) {
+	both(t, func(t *testing.T, a *apptest.App, agent, _ context.Context) {
+		me := a.Person(t)
+		first := remember(t, a, agent, about("belief", "home", "I live in Paris"))[0].ID
+		second := get[captured](t, a, me, "supersede_context", `{"id":"`+first+`","statement":"I live in Lyon","reason":"the illness of my aunt"}`).ID
+		third := get[captured](t, a, me, "supersede_context", `{"id":"`+second+`","statement":"I live in Nice"}`).ID
+		if seen := string(a.Call(t, agent, "fetch", `{"id":"`+first+`"}`)); !strings.Contains(seen, "my aunt") {
+			t.Errorf("the reason isn't told while nothing is private: %s", seen)
+		}
+		a.Call(t, me, "set_context_private", `{"id":"`+second+`","private":true}`)
+		for tool, args := range map[string]string{"fetch": `{"id":"` + first + `"}`, "list_changes": `{}`, "search": `{"query":"aunt illness"}`, "trace_lineage": `{"idea":"where I live"}`,
+			"get_context": `{"query":"where I live"}`} {
+			if seen := string(a.Call(t, agent, tool, args)); strings.Contains(seen, second) || strings.Contains(seen, "my aunt") {
+				t.Errorf("%s told an agent of %s: %s", tool, second, seen)
+			}
+		}
+		if seen := string(a.Call(t, agent, "list_changes", `{"thing":"`+third+`"}`)); !strings.Contains(seen, "I live in Nice") {
+			t.Errorf("what may be seen isn't: %s", seen)
+		}
+		err := a.Fails(t, agent, "supersede_context", `{"id":"`+first+`","statement":"I live in Metz"}`, fault.Conflict)
+		if said := fmt.Sprint(err, fault.From(err).Data); strings.Contains(said, "owner") || strings.Contains(said, second) {
+			t.Errorf("a refusal says that there is something private: %s", said)
+		}
+		if mine := string(a.Call(t, me, "list_changes", `{}`)); !strings.Contains(mine, second) || !strings.Contains(mine, "my aunt") {
+			t.Errorf("the owner doesn't see why: %s", mine)
+		}
+	})
+}

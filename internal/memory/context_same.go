@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
+
+	"cairn/internal/words"
 )
 
 // clean takes hidden and direction-changing characters out of a text and counts them; blanks of any kind and length become
@@ -79,7 +81,7 @@ func wordsOf(s string) []string {
 	s = cases.Fold().String(norm.NFKC.String(s))
 	var plain []rune
 	for _, r := range norm.NFD.String(s) {
-		if !accent(r) && !hidden(r) {
+		if !words.Accent(r) && !hidden(r) {
 			plain = append(plain, r)
 		}
 	}
@@ -115,12 +117,6 @@ func wordsOf(s string) []string {
 }
 
 func apostrophe(r rune) bool { return r == '\'' || r == '’' || r == 'ʼ' || r == '`' }
-
-// accent tells marks that people leave out when they type.
-func accent(r rune) bool {
-	return r >= 0x0300 && r <= 0x036F || r >= 0x0483 && r <= 0x0487 || r >= 0x0591 && r <= 0x05C7 || r >= 0x0610 && r <= 0x061A ||
-		r >= 0x064B && r <= 0x065F || r == 0x0670 || r >= 0x06D6 && r <= 0x06ED || r == 0x0640
-}
 
 // contractions whose apostrophe is left out, and the irregular ones.
 var contractions = map[string]string{"cannot": "can not", "can't": "can not", "cant": "can not", "won't": "will not", "wont": "will not", "shan't": "shall not",

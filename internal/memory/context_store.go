@@ -60,20 +60,7 @@ func lockedContext(tx *db.Tx, id string, o *object) error {
 
 // selectContext reads objects within a write.
 func selectContext(tx *db.Tx, where string, args ...any) ([]object, error) {
-	rows, err := tx.Query(`SELECT `+objectColumns+` FROM context o WHERE `+where, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var found []object
-	for rows.Next() {
-		var o object
-		if err := rows.Scan(o.dest()...); err != nil {
-			return nil, err
-		}
-		found = append(found, o)
-	}
-	return found, rows.Err()
+	return scanObjects(tx.Query(`SELECT `+objectColumns+` FROM context o WHERE `+where, args...))
 }
 
 // insertContext stores a new object with its change and what search reads of it.
@@ -154,7 +141,7 @@ func getContext(tx *db.Tx, id string) (string, map[string]json.RawMessage, error
 
 // setContext writes recorded fields back, where the chain of changes of mind stays one: no object stands beside its
 // successor, and none has two.
-func (s *Service) setContext(_ context.Context, tx *db.Tx, id string, set map[string]json.RawMessage) error {
+func (s *Service) setContext(ctx context.Context, tx *db.Tx, id string, set map[string]json.RawMessage) error {
 	old := &object{}
 	if err := lockedContext(tx, id, old); err != nil {
 		return err
@@ -174,20 +161,23 @@ func (s *Service) setContext(_ context.Context, tx *db.Tx, id string, set map[st
 	}
 	o.Private, o.Status, o.Successor, o.Reason = db.Flag(private), stand.Status, stand.Successor, stand.Reason
 	o.TrashedAt = db.Since(state == change.Trashed, old.TrashedAt, tx.Now)
-	if err := chained(tx, old, &o); err != nil {
+	if err := chained(who.From(ctx), tx, old, &o); err != nil {
 		return err
 	}
 	return storeContext(tx, old, &o)
 }
 
 // chained refuses what would leave two objects of one chain standing.
-func chained(tx *db.Tx, old, o *object) error {
+func chained(c *who.Caller, tx *db.Tx, old, o *object) error {
 	if old.Status == superseded && o.Status != superseded {
 		next, err := living(tx, old.Successor)
 		if err != nil {
 			return err
 		}
 		if next != nil && (next.Status == current || next.Status == superseded) && db.Text(next.Supersedes) == o.ID {
+			if !next.visible(c) {
+				return fault.New(fault.Conflict, "another stands in its place")
+			}
 			return fault.New(fault.Conflict, "%s stands in its place: take back that one's creation first, or the whole request", next.ID).With("successor", next.ID)
 		}
 	}
@@ -197,6 +187,9 @@ func chained(tx *db.Tx, old, o *object) error {
 			return err
 		}
 		if prev != nil && (prev.Status != superseded || db.Text(prev.Successor) != o.ID) {
+			if !prev.visible(c) {
+				return fault.New(fault.Conflict, "what it superseded has another successor by now")
+			}
 			return fault.New(fault.Conflict, "what it superseded, %s, doesn't name it as its successor any more", prev.ID)
 		}
 	}

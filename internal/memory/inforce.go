@@ -89,10 +89,11 @@ func (f *inForce) newest(n int, kinds ...string) (list []object, err error) {
 			before = ` AND (o.at, o.id) < (` + args.Add(last.At) + `, ` + args.Add(last.ID) + `)`
 		}
 		limit := ` LIMIT ` + strconv.Itoa(n)
-		page, err := f.s.readObjects(f.ctx, db.Latest(f.heaps, func(heap string) string {
+		q := db.Latest(f.heaps, func(heap string) string {
 			return `SELECT ` + objectColumns + ` FROM context o WHERE o.heap = ` + args.Add(heap) + ` AND o.status = '` + current + `' AND o.private = 0 AND o.trashed_at IS NULL AND o.kind IN ` + of + before +
 				` ORDER BY o.at DESC, o.id DESC` + limit
-		}, `at DESC, id DESC`+limit), args)
+		}, `at DESC, id DESC`+limit)
+		page, err := scanObjects(f.s.db.Query(f.ctx, q, args...))
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +114,7 @@ func (f *inForce) newest(n int, kinds ...string) (list []object, err error) {
 	return list, nil
 }
 
-// best gives at most n of some kinds: those ranked first, by their rank, then the newef.
+// best gives at most n of some kinds: those ranked first, by their rank, then the newest.
 func (f *inForce) best(n int, rank map[string]int, kinds ...string) ([]object, error) {
 	ids := make([]string, 0, len(rank))
 	for id := range rank {

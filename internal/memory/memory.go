@@ -57,7 +57,7 @@ func (s *Service) decided(ctx context.Context, tx *db.Tx, heap, decision, title 
 	if err := lockContext(tx, heap); err != nil {
 		return "", err
 	}
-	o, _, err := s.makeContext(ctx, tx, heap, told{Kind: "decision", Statement: title}, made{Source: "decision:" + decision, At: at})
+	o, _, err := s.makeContext(ctx, tx, heap, told{Kind: decided, Statement: title}, made{Source: "decision:" + decision, At: at})
 	if err != nil {
 		return "", err
 	}

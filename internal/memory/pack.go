@@ -149,12 +149,13 @@ func (f *filling) take(i, may int) (cost int) {
 // fill puts sections into a budget of characters. The same sections and budget always give the same pack.
 func fill(sections []section, budget int) pack {
 	head := boundary + "\n"
-	left := budget - utf8.RuneCountInString(head)
+	room := budget - utf8.RuneCountInString(head) // what all sections share
+	left := room
 	n := len(sections)
 	f := filling{sections, make([][]string, n), make([][]Item, n), make([]int, n), map[string]int{}}
 	carry := 0
 	for i, s := range sections {
-		may := min(left, left0(budget)*s.share/100+carry)
+		may := min(left, room*s.share/100+carry)
 		cost := f.take(i, may)
 		carry = may - cost
 		left -= cost
@@ -188,9 +189,6 @@ func fill(sections []section, budget int) pack {
 	p.used = utf8.RuneCountInString(p.text)
 	return p
 }
-
-// left0 is what a budget has for sections.
-func left0(budget int) int { return budget - utf8.RuneCountInString(boundary) - 1 }
 
 func count(n int, one, many string) string {
 	if n == 1 {

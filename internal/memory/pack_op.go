@@ -74,19 +74,19 @@ func (s subjectIn) words() string {
 }
 
 type contextOut struct {
-	Pack      string              `json:"pack,omitempty"`
-	Items     []Item              `json:"items,omitzero"`
-	Budget    int                 `json:"budget,omitempty"`
-	Used      int                 `json:"budget_used,omitempty"`
-	Truncated *bool               `json:"truncated,omitempty"`
-	Notes     []string            `json:"notes,omitzero"`
-	Scope     string              `json:"scope,omitempty"`
-	Today     string              `json:"today,omitempty"`
-	Layers    map[string][]layerL `json:"layers,omitempty"`
+	Pack      string                 `json:"pack,omitempty"`
+	Items     []Item                 `json:"items,omitzero"`
+	Budget    int                    `json:"budget,omitempty"`
+	Used      int                    `json:"budget_used,omitempty"`
+	Truncated *bool                  `json:"truncated,omitempty"`
+	Notes     []string               `json:"notes,omitzero"`
+	Scope     string                 `json:"scope,omitempty"`
+	Today     string                 `json:"today,omitempty"`
+	Layers    map[string][]layerLine `json:"layers,omitempty"`
 }
 
-// layerL is one line of a layer, with what it is about.
-type layerL struct {
+// layerLine is one line of a layer, with what it is about.
+type layerLine struct {
 	Text string `json:"text"`
 	Item
 }
@@ -485,7 +485,7 @@ func (g *gathering) recently(list []chronicle.Episode) ([]line, error) {
 
 // layers makes the layers of a scope.
 func (g *gathering) layers(scope string) (contextOut, error) {
-	out := contextOut{Scope: scope, Today: g.day, Layers: map[string][]layerL{}, Notes: append([]string{boundary}, g.notes...)}
+	out := contextOut{Scope: scope, Today: g.day, Layers: map[string][]layerLine{}, Notes: append([]string{boundary}, g.notes...)}
 	for _, layer := range []struct {
 		name string
 		get  func() ([]line, error)
@@ -506,9 +506,9 @@ func (g *gathering) layers(scope string) (contextOut, error) {
 		if g.subject != "" {
 			lines = slices.DeleteFunc(lines, func(l line) bool { return !g.bears(l.text) })
 		}
-		shown := []layerL{}
+		shown := []layerLine{}
 		for _, l := range lines[:min(len(lines), op.DefaultLimit)] {
-			shown = append(shown, layerL{one(l.text), l.item})
+			shown = append(shown, layerLine{one(l.text), l.item})
 		}
 		out.Layers[layer.name] = shown
 		if left := len(lines) - len(shown); left > 0 {
@@ -524,7 +524,7 @@ func (g *gathering) attention() ([]line, error) {
 	if err != nil {
 		return nil, err
 	}
-	open, err := g.objects(nil, "open_question")
+	open, err := g.objects(nil, question)
 	return append(today, open...), err
 }
 
@@ -543,7 +543,7 @@ func (g *gathering) strategy() ([]line, error) {
 			lines = append(lines, g.line(f))
 		}
 	}
-	decisions, err := g.objects(nil, "decision")
+	decisions, err := g.objects(nil, decided)
 	return append(lines, decisions...), err
 }
 

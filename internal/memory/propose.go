@@ -262,6 +262,11 @@ func (s *Service) addReplaced(ctx context.Context, list []Object) error {
 	return nil
 }
 
+// weight is about how many bytes an object takes in an answer.
+func (o *object) weight() int {
+	return op.Weight(o.Statement) + op.Weight(o.Subject) + op.Weight(db.Text(o.Reason)) + 500
+}
+
 // mostFound bounds how many objects a query looks through.
 const mostFound = 1000
 
@@ -298,7 +303,7 @@ func (s *Service) listContext(ctx context.Context, in contextListIn) (contextLis
 		return out, err
 	}
 	for i, o := range found {
-		if !page.Fits(i, op.Weight(o.Statement)+op.Weight(o.Subject)+op.Weight(db.Text(o.Reason))+500) {
+		if !page.Fits(i, o.weight()) {
 			last := found[i-1]
 			out.NextCursor = op.Cursor(strconv.FormatInt(last.At, 10), last.ID)
 			break
@@ -331,7 +336,7 @@ func (s *Service) findContext(ctx context.Context, in contextListIn, heaps, cond
 	}
 	slices.SortFunc(rows, func(a, b object) int { return slices.Index(ids, a.ID) - slices.Index(ids, b.ID) })
 	for i, o := range rows {
-		if !page.Fits(i, op.Weight(o.Statement)+op.Weight(o.Subject)+op.Weight(db.Text(o.Reason))+500) {
+		if !page.Fits(i, o.weight()) {
 			out.Note = "there are more: narrow the query"
 			break
 		}

@@ -84,9 +84,9 @@ func skinTone(r rune) bool { return r >= 0x1F3FB && r <= 0x1F3FF }
 
 func regional(r rune) bool { return r >= 0x1F1E6 && r <= 0x1F1FF }
 
-// accent tells marks that people leave out when they type: Latin, Greek and Cyrillic accents, Hebrew points, Arabic vowels
+// Accent tells marks that people leave out when they type: Latin, Greek and Cyrillic accents, Hebrew points, Arabic vowels
 // and the Arabic tatweel. Marks that make another letter (Indic vowels, the voicing of kana) are none.
-func accent(r rune) bool {
+func Accent(r rune) bool {
 	return r >= 0x0300 && r <= 0x036F || r >= 0x0483 && r <= 0x0487 || r >= 0x0591 && r <= 0x05C7 || r >= 0x0610 && r <= 0x061A ||
 		r >= 0x064B && r <= 0x065F || r == 0x0670 || r >= 0x06D6 && r <= 0x06ED || r == 0x0640
 }

@@ -214,7 +214,7 @@ func fold(s string) (folded string, recheck bool) {
 	}
 	b := make([]byte, 0, len(s)+8)
 	for _, r := range norm.NFD.String(strings.ToLower(s)) {
-		if accent(r) || ignorable(r) {
+		if Accent(r) || ignorable(r) {
 			continue
 		}
 		if plain := plainLetters(r); plain != "" {
