@@ -115,8 +115,8 @@ func (a *asking) common(best []candidate) []common {
 // telling weighs the terms and gives the best.
 func (a *asking) telling(terms map[string]*common) []common {
 	var all corpus
-	for _, x := range a.heaps {
-		all.add(x.living)
+	for h, x := range a.heaps {
+		all.add(x.among(a.shown[h]))
 	}
 	var list []common
 	for _, t := range terms {
@@ -124,10 +124,10 @@ func (a *asking) telling(terms map[string]*common) []common {
 			continue
 		}
 		passages, things := 0, 0
-		for _, x := range a.heaps {
+		for h, x := range a.heaps {
 			if id, ok := x.terms[t.term]; ok {
-				passages += int(x.post[id].passages)
-				things += int(x.post[id].things)
+				p, n := x.post[id].among(a.shown[h])
+				passages, things = passages+p, things+n
 			}
 		}
 		t.weight *= idf(all.passages, passages)

@@ -70,21 +70,23 @@ func (a *asking) of(c *candidate) (*index, *thing) {
 // rank gives the best hits of a question, and whether there are more, in the order of order. All that it decides by is the
 // same in every index of the same things, however it grew: slots and the numbers of terms, for two, are not.
 func (a *asking) rank(ctx context.Context, limit int) ([]Hit, bool, error) {
-	matches, w, err := measure(ctx, a.heaps, a.plan)
+	a.scores, a.shown = make([]*scratch, len(a.heaps)), make([][]bool, len(a.heaps))
+	for h, x := range a.heaps {
+		a.shown[h] = x.shown(a.kinds)
+	}
+	matches, w, err := measure(ctx, a.heaps, a.shown, a.plan)
 	if err != nil {
 		return nil, false, err
 	}
 	a.weights = w
-	a.scores, a.shown = make([]*scratch, len(a.heaps)), make([][]bool, len(a.heaps))
 	words := top{limit: max(textCandidates, limit+1)}
 	for h, x := range a.heaps {
-		a.shown[h] = x.shown(a.kinds)
 		a.scores[h] = scratches.Get().(*scratch)
 		defer scratches.Put(a.scores[h])
 		if err := a.scores[h].score(ctx, x.index, matches[h], a.plan, w); err != nil {
 			return nil, false, err
 		}
-		a.scores[h].collect(x, a.kinds, a.plan, &words, &words)
+		a.scores[h].collect(x, a.shown[h], a.plan, &words, &words)
 	}
 	found, err := a.candidates(ctx, words.hits)
 	if err != nil {
@@ -168,11 +170,11 @@ func (a *asking) candidates(ctx context.Context, words []Hit) ([]candidate, erro
 	return found, nil
 }
 
-// around gives what stands just before and after a thing in its thread and may be shown: what may not has no say in the order
-// of what may.
+// around gives what stands just before and after a thing in its thread, as if what may not be shown weren't there: it has no
+// say in the order of what may.
 func (a *asking) around(h int, n uint32) []uint32 {
 	x := a.heaps[h].index
-	return slices.DeleteFunc(x.around(n), func(m uint32) bool { return !a.shown[h][x.things[m].kind] || a.scores[h].thing[m] == excluded })
+	return x.around(n, func(m uint32) bool { return a.shown[h][x.things[m].kind] && a.scores[h].thing[m] != excluded })
 }
 
 // whole gives a thing's text score.

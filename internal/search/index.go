@@ -14,6 +14,9 @@ import (
 // a score depends on is of the living alone. So a score does not depend on the order in which things came, nor on whether
 // an index was loaded at once or grew, and it is the same on every replica.
 //
+// They are counted kind by kind, and a search counts those kinds alone that it may show: how rare a word is in what a caller
+// may not see has no say in the order of what it finds.
+//
 // An index isn't safe for concurrent use: see heap.
 type index struct {
 	terms  map[string]uint32
@@ -35,7 +38,8 @@ type index struct {
 	names   []string // by term
 
 	living corpus
-	size   int64 // bytes: what grows bit by bit; see bytes
+	byKind []corpus // living of each kind
+	size   int64    // bytes: what grows bit by bit; see bytes
 
 	ids []uint32 // scratch
 }
@@ -66,11 +70,40 @@ type thing struct {
 // posting lists the passages that hold a term: for each a varint of its distance from the one before, times two, plus one
 // where the term stands there once; else a varint of how often follows.
 type posting struct {
-	list     []byte
-	last     uint32 // the newest passage in list
-	passages uint32 // living ones
-	things   uint32 // living ones
-	symbol   bool
+	list   []byte
+	last   uint32 // the newest passage in list
+	symbol bool
+	counts []counted
+}
+
+// counted is how many living passages and things of a kind hold a term.
+type counted struct {
+	kind             uint16
+	passages, things uint32
+}
+
+const countedSize = 12 // bytes
+
+// of gives the count of a kind.
+func (t *posting) of(kind uint16) *counted {
+	for i := range t.counts {
+		if t.counts[i].kind == kind {
+			return &t.counts[i]
+		}
+	}
+	t.counts = append(t.counts, counted{kind: kind})
+	return &t.counts[len(t.counts)-1]
+}
+
+// among counts the living passages and things of the kinds that are shown.
+func (t *posting) among(shown []bool) (passages, things int) {
+	for _, c := range t.counts {
+		if shown[c.kind] {
+			passages += int(c.passages)
+			things += int(c.things)
+		}
+	}
+	return passages, things
 }
 
 // breakTerm is the term of separatorToken. It's in forward alone.
@@ -124,6 +157,7 @@ func (x *index) addThing(id string, kind uint16) {
 	x.byID[id] = n
 	x.things = append(x.things, thing{id: id, kind: kind, first: uint32(len(x.thingOf)), moment: moment{day: noDay}})
 	x.living.things++
+	x.byKind[kind].things++
 	x.size += int64(len(id))
 }
 
@@ -143,8 +177,9 @@ func (x *index) addPassage(ids []uint32) {
 	x.offset = append(x.offset, uint32(len(x.forward)))
 	x.things[th].parts++
 	x.things[th].length += uint32(length)
-	x.living.passages++
-	x.living.tokens += int64(length)
+	kind := x.things[th].kind
+	x.living.add(corpus{passages: 1, tokens: int64(length)})
+	x.byKind[kind].add(corpus{passages: 1, tokens: int64(length)})
 
 	slices.Sort(ids)
 	for i := 0; i < len(ids); {
@@ -153,27 +188,28 @@ func (x *index) addPassage(ids []uint32) {
 			i++
 		}
 		if id != breakTerm {
-			x.size += x.post[id].add(p, uint64(i-from), x.thingOf)
+			x.size += x.post[id].add(p, uint64(i-from), x.thingOf, kind)
 		}
 	}
 }
 
-// add appends a passage, whose thing is the newest, and gives by how many bytes the list grew.
-func (t *posting) add(p uint32, times uint64, thingOf []uint32) int64 {
-	before := cap(t.list)
+// add appends a passage, whose thing is the newest and of this kind, and gives by how many bytes the posting grew.
+func (t *posting) add(p uint32, times uint64, thingOf []uint32, kind uint16) int64 {
+	before := cap(t.list) + countedSize*cap(t.counts)
+	n := t.of(kind)
 	if len(t.list) == 0 || thingOf[t.last] != thingOf[p] {
-		t.things++
+		n.things++
 	}
 	delta := uint64(p - t.last)
 	t.last = p
-	t.passages++
+	n.passages++
 	if times == 1 {
 		t.list = binary.AppendUvarint(t.list, delta<<1|1)
 	} else {
 		t.list = binary.AppendUvarint(t.list, delta<<1)
 		t.list = binary.AppendUvarint(t.list, times)
 	}
-	return int64(cap(t.list) - before)
+	return int64(cap(t.list) + countedSize*cap(t.counts) - before)
 }
 
 // each calls f with each passage of the list, dead ones too, and how often the term stands there.
@@ -222,6 +258,7 @@ func (x *index) kind(kind string) uint16 {
 	if i < 0 {
 		i = len(x.kinds)
 		x.kinds = append(x.kinds, strings.Clone(kind))
+		x.byKind = append(x.byKind, corpus{})
 	}
 	return uint16(i)
 }
@@ -236,9 +273,9 @@ func (x *index) drop(id string) (vectors uint32) {
 	x.leave(n)
 	th := &x.things[n]
 	th.dead = true
-	x.living.things--
-	x.living.passages -= int(th.parts)
-	x.living.tokens -= int64(th.length)
+	gone := corpus{-int(th.parts), -1, -int64(th.length)}
+	x.living.add(gone)
+	x.byKind[th.kind].add(gone)
 	var all []uint32
 	for p := th.first; p < th.first+th.parts; p++ {
 		from := len(all)
@@ -246,12 +283,12 @@ func (x *index) drop(id string) (vectors uint32) {
 		slices.Sort(all[from:])
 		all = all[:from+len(slices.Compact(all[from:]))]
 		for _, id := range all[from:] {
-			x.post[id].passages--
+			x.post[id].of(th.kind).passages--
 		}
 	}
 	slices.Sort(all)
 	for _, id := range slices.Compact(all) {
-		x.post[id].things--
+		x.post[id].of(th.kind).things--
 	}
 	vectors, th.vectors = th.vectors, 0
 	return vectors
@@ -277,7 +314,7 @@ func (x *index) crowded() bool {
 // of vectors are those of both.
 func (x *index) compacted() *index {
 	y := newIndex()
-	y.kinds = slices.Clone(x.kinds)
+	y.kinds, y.byKind = slices.Clone(x.kinds), make([]corpus, len(x.kinds))
 	y.vectors = x.vectors
 	y.vectors.owner, y.vectors.next = slices.Clone(x.vectors.owner), slices.Clone(x.vectors.next)
 	newID := make([]uint32, len(x.post)) // 0: not yet known, or breakTerm, which is 0 in each
@@ -307,7 +344,7 @@ func (x *index) compacted() *index {
 
 // bytes estimates what the index holds in memory, from the sizes of its slices and of the entries of its maps with slack.
 func (x *index) bytes() int64 {
-	const entry, post, thing = 40, 40, 60
+	const entry, post, thing = 40, 56, 60
 	return 1024 + x.size + int64(entry*(len(x.terms)+len(x.byID))+(post+16)*cap(x.post)+thing*cap(x.things)+
 		4*cap(x.thingOf)+2*cap(x.length)+4*cap(x.offset)+cap(x.forward)) + x.vectors.bytes()
 }

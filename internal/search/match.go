@@ -10,8 +10,8 @@ import (
 type match struct {
 	term     uint32 // breakTerm: none
 	list     []place
-	passages int // living
-	things   int // living
+	passages int // living and shown
+	things   int // living and shown
 }
 
 // place is a passage, and how often a phrase stands there.
@@ -28,20 +28,21 @@ func (m *match) each(x *index, f func(p, times uint32)) {
 	}
 }
 
-func (x *index) match(p phrase) match {
+// match finds a phrase and counts where it stands among the kinds that are shown.
+func (x *index) match(p phrase, shown []bool) match {
 	last := len(p.terms) - 1
 	switch {
 	case len(p.forms) > 0:
 		ids := x.termsOf(p)
 		if len(ids) == 1 {
-			return x.posted(ids[0])
+			return x.posted(ids[0], shown)
 		}
-		return x.listed(x.anyOf(ids))
+		return x.listed(x.anyOf(ids), shown)
 	case p.prefix && last == 0:
-		return x.listed(x.anyOf(x.startingWith(p.terms[0])))
+		return x.listed(x.anyOf(x.startingWith(p.terms[0])), shown)
 	case last == 0:
 		if id, ok := x.terms[p.terms[0]]; ok && id != breakTerm {
-			return x.posted(id)
+			return x.posted(id, shown)
 		}
 		return match{}
 	}
@@ -64,11 +65,12 @@ func (x *index) match(p phrase) match {
 			next[id] = true
 		}
 	}
-	return x.listed(x.phrase(ids, next))
+	return x.listed(x.phrase(ids, next), shown)
 }
 
-func (x *index) posted(id uint32) match {
-	return match{term: id, passages: int(x.post[id].passages), things: int(x.post[id].things)}
+func (x *index) posted(id uint32, shown []bool) match {
+	passages, things := x.post[id].among(shown)
+	return match{term: id, passages: passages, things: things}
 }
 
 // termsOf gives the terms that stand for a phrase of one term.
@@ -86,10 +88,13 @@ func (x *index) termsOf(p phrase) (ids []uint32) {
 }
 
 // listed counts the passages and things of a list of living passages.
-func (x *index) listed(l []place) match {
-	m := match{list: l, passages: len(l)}
+func (x *index) listed(l []place, shown []bool) match {
+	m := match{list: l}
 	for i, p := range l {
-		if i == 0 || x.thingOf[p.passage] != x.thingOf[l[i-1].passage] {
+		if !shown[x.things[x.thingOf[p.passage]].kind] {
+			continue
+		}
+		if m.passages++; i == 0 || x.thingOf[p.passage] != x.thingOf[l[i-1].passage] {
 			m.things++
 		}
 	}

@@ -103,21 +103,27 @@ func (x *index) leave(n uint32) {
 // occasion is how far apart in time, in microseconds, what belongs together may lie.
 const occasion = 60 * 60 * 1e6
 
-// around gives the things just before and after a thing, those of them that there are.
-func (x *index) around(n uint32) (near []uint32) {
+// around gives the things just before and after a thing among those that count, those of them that there are.
+func (x *index) around(n uint32, counts func(m uint32) bool) (near []uint32) {
 	if x.things[n].thread == noThread {
 		return nil
 	}
 	list := x.threads[x.things[n].thread]
-	i, ok := slices.BinarySearchFunc(list, n, x.inThread)
+	at, ok := slices.BinarySearchFunc(list, n, x.inThread)
 	if !ok {
 		return nil
 	}
-	if i > 0 && x.things[n].at-x.things[list[i-1]].at <= occasion {
-		near = append(near, list[i-1])
+	for i := at - 1; i >= 0 && x.things[n].at-x.things[list[i]].at <= occasion; i-- {
+		if counts(list[i]) {
+			near = append(near, list[i])
+			break
+		}
 	}
-	if i+1 < len(list) && x.things[list[i+1]].at-x.things[n].at <= occasion {
-		near = append(near, list[i+1])
+	for i := at + 1; i < len(list) && x.things[list[i]].at-x.things[n].at <= occasion; i++ {
+		if counts(list[i]) {
+			near = append(near, list[i])
+			break
+		}
 	}
 	return near
 }

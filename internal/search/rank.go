@@ -30,7 +30,11 @@ type searched struct {
 //
 // Hits are strict ones if any heap has one, else loose ones; by score, then by thing, the newest UUIDv7 first, then by heap.
 func rank(ctx context.Context, heaps []searched, kinds []string, p *plan, limit int) ([]Hit, bool, error) {
-	matches, w, err := measure(ctx, heaps, p)
+	shown := make([][]bool, len(heaps))
+	for h, x := range heaps {
+		shown[h] = x.shown(kinds)
+	}
+	matches, w, err := measure(ctx, heaps, shown, p)
 	if err != nil {
 		return nil, false, err
 	}
@@ -41,7 +45,7 @@ func rank(ctx context.Context, heaps []searched, kinds []string, p *plan, limit 
 		if err := s.score(ctx, x.index, matches[h], p, w); err != nil {
 			return nil, false, err
 		}
-		s.collect(x, kinds, p, &strict, &loose)
+		s.collect(x, shown[h], p, &strict, &loose)
 	}
 	hits := strict.hits
 	if len(hits) == 0 {
@@ -53,19 +57,19 @@ func rank(ctx context.Context, heaps []searched, kinds []string, p *plan, limit 
 	return hits, false, nil
 }
 
-// measure finds where each phrase stands in each heap, and what it weighs.
-func measure(ctx context.Context, heaps []searched, p *plan) ([][]match, *weights, error) {
+// measure finds where each phrase stands in each heap, and what it weighs among the kinds that are shown.
+func measure(ctx context.Context, heaps []searched, shown [][]bool, p *plan) ([][]match, *weights, error) {
 	matches := make([][]match, len(heaps))
 	var all corpus
 	passages, things := make([]int, len(p.phrases)), make([]int, len(p.phrases))
 	for h, x := range heaps {
-		all.add(x.living)
+		all.add(x.among(shown[h]))
 		matches[h] = make([]match, len(p.phrases))
 		for i, ph := range p.phrases {
 			if err := ctx.Err(); err != nil {
 				return nil, nil, err
 			}
-			m := x.match(ph)
+			m := x.match(ph, shown[h])
 			matches[h][i] = m
 			passages[i] += m.passages
 			things[i] += m.things
@@ -169,8 +173,7 @@ func (s *scratch) addPhrase(x *index, m *match, times float32, idf weight, w *we
 }
 
 // collect hands the things of a heap that may be seen to strict or, while nothing is strict, to loose.
-func (s *scratch) collect(x searched, kinds []string, p *plan, strict, loose *top) {
-	shown := x.shown(kinds)
+func (s *scratch) collect(x searched, shown []bool, p *plan, strict, loose *top) {
 	// From the newest on: among equal scores, what comes later mostly loses at the first comparison.
 	for i := len(x.things) - 1; i >= 0; i-- {
 		score := s.thing[i]
@@ -212,6 +215,16 @@ func (x *index) shown(kinds []string) []bool {
 		shown[i] = kinds == nil || slices.Contains(kinds, k)
 	}
 	return shown
+}
+
+// among counts what lives of the kinds that are shown.
+func (x *index) among(shown []bool) (all corpus) {
+	for kind, c := range x.byKind {
+		if shown[kind] {
+			all.add(c)
+		}
+	}
+	return all
 }
 
 // top keeps the best hits it's given, in their order.
