@@ -30,7 +30,6 @@ const (
 )
 
 const (
-	idle      = 30 * time.Second   // the longest sleep
 	usualTry  = 8                  // attempts of a kind that names none
 	usualHold = time.Minute        // lease of a kind that names none
 	keep      = 7 * 24 * time.Hour // how long finished jobs can be looked at
@@ -56,7 +55,6 @@ type Queue struct {
 	db    *db.DB
 	log   *slog.Logger
 	kinds map[string]Kind
-	wake  chan struct{}
 
 	mu      sync.Mutex
 	running map[string]context.CancelCauseFunc
@@ -64,7 +62,7 @@ type Queue struct {
 
 // New makes a queue. Kinds are added before it runs.
 func New(d *db.DB, log *slog.Logger) *Queue {
-	return &Queue{db: d, log: log, kinds: map[string]Kind{}, wake: make(chan struct{}, 1), running: map[string]context.CancelCauseFunc{}}
+	return &Queue{db: d, log: log, kinds: map[string]Kind{}, running: map[string]context.CancelCauseFunc{}}
 }
 
 // Handle adds kinds. Two of one name are a fault of the program.
@@ -111,14 +109,6 @@ func Add(ctx context.Context, tx *db.Tx, kind string, args any, o Options) (adde
 	n, err := tx.Exec(`INSERT INTO job (id, kind, args, state, account, run_at, once, created_at) VALUES ($1, $2, $3, 'ready', $4, $5, $6, $7) ON CONFLICT (once) DO NOTHING`,
 		db.NewID(), kind, string(b), account, at, once, tx.Now)
 	return n > 0, err
-}
-
-// Wake lets an idle queue look at once: call it after a write that added a job. Other processes look by themselves.
-func (q *Queue) Wake() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
 }
 
 // Run works until ctx ends, then waits for the running jobs, whose ctx ends too. A periodic kind begins here, if it isn't
@@ -231,7 +221,7 @@ func Soon(ctx context.Context, d *db.DB, kind string) error {
 
 // sleep waits until something may be due.
 func (q *Queue) sleep(ctx context.Context, failed error) {
-	d := idle
+	d := q.poll()
 	if failed != nil {
 		if ctx.Err() == nil {
 			q.log.Error("jobs could not be looked for", "cause", failed.Error())
@@ -244,18 +234,16 @@ func (q *Queue) sleep(ctx context.Context, failed error) {
 		if err == nil && next != nil {
 			d = min(d, max(time.Duration(*next-q.db.Now())*time.Microsecond, time.Millisecond))
 		}
-		d = min(d, q.poll())
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
-	case <-q.wake:
 	case <-t.C:
 	case <-ctx.Done():
 	}
 }
 
-// poll is how often a queue looks for jobs that other processes added.
+// poll is how often an idle queue looks for jobs, which any process may have added.
 func (q *Queue) poll() time.Duration {
 	if q.db.Postgres() {
 		return 2 * time.Second
