@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"slices"
 	"strings"
+	"time"
 
 	"cairn/internal/change"
 	"cairn/internal/db"
@@ -145,7 +146,7 @@ func (o *object) doc() search.Doc {
 	case o.Status != current:
 		kind = kindPast
 	}
-	return search.Doc{Heap: o.Heap, Thing: o.ID, Kind: kind, Title: o.Subject, Body: o.Statement}
+	return search.Doc{Heap: o.Heap, Thing: o.ID, Kind: kind, Title: o.Subject, Body: o.Statement, Day: op.Stamp(o.At)[:len(time.DateOnly)]}
 }
 
 // visible tells whether the caller may see an object at all: no agent sees a private one.

@@ -42,6 +42,7 @@ type asking struct {
 	kinds []string
 	near  *embed.Query // nil = by text alone
 	spans []when.Span
+	today int32 // noDay = time has no say
 
 	heaps   []searched
 	scores  []*scratch // by heap
@@ -307,12 +308,22 @@ func (a *asking) named(matches [][]match, found []candidate) {
 	}
 }
 
+// What has a day counts a little more the nearer that is to today where the question names no time: so much of timeWeight on
+// the day, half of it so many days from it.
+const (
+	fresh     = 0.25
+	freshDays = 30
+)
+
 // timely gives how well a day fits the times of the question: 1 in one of them, less by the distance from it.
 func (a *asking) timely(day int32) float32 {
-	var best float32
-	if day == noDay {
+	if day == noDay || a.today == noDay {
 		return 0
 	}
+	if len(a.spans) == 0 {
+		return fresh / (1 + float32(max(day-a.today, a.today-day))/freshDays)
+	}
+	var best float32
 	for _, s := range a.spans {
 		slack := float32(max(3, (s.To-s.From)/4))
 		away := float32(s.Away(day)) / slack

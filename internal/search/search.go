@@ -142,9 +142,9 @@ func (e *Engine) search(ctx context.Context, r request) (Result, error) {
 	if r.strict {
 		out.Hits, out.More, err = rank(ctx, in, r.kinds, p, max(r.limit, 0))
 	} else {
-		a := asking{plan: p, kinds: r.kinds, near: near, heaps: in}
-		if !r.wordless {
-			a.spans = when.In(r.query, time.UnixMicro(e.d.Now()).UTC())
+		a := asking{plan: p, kinds: r.kinds, near: near, heaps: in, today: noDay}
+		if now := time.UnixMicro(e.d.Now()).UTC(); !r.wordless {
+			a.spans, a.today = when.In(r.query, now), when.Of(now)
 		}
 		out.Hits, out.More, err = a.rank(ctx, max(r.limit, 0))
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"cairn/internal/db"
 	"cairn/internal/db/dbtest"
@@ -351,6 +352,13 @@ func TestTimesAndNames(t *testing.T) {
 			if got := ask(t, e, query); len(got) != 5 || got[0] != want {
 				t.Errorf("%s: %q", query, got)
 			}
+		}
+		today := time.Now().UTC()
+		for thing, age := range map[string]int{"a new": 3, "b old": 400, "c coming": -2} {
+			put(t, d, Doc{Heap: "h2", Thing: thing, Kind: "note", Body: "the boiler", Day: today.AddDate(0, 0, -age).Format(time.DateOnly)})
+		}
+		if r, err := e.Ask(t.Context(), []string{"h2"}, nil, "boiler", 10); err != nil || !slices.Equal(found(r), []string{"c coming", "a new", "b old"}) {
+			t.Errorf("what is nearest to today isn't first: %q, %v", found(r), err)
 		}
 		put(t, d, notes("n", "Anna paints and paints and paints, paints", "a portrait that Bob paints")...)
 		r, err := e.Ask(t.Context(), []string{"n"}, nil, "what paints Bob?", 10)

@@ -109,7 +109,7 @@ func stateOf(trashed *int64) string {
 
 // doc is what of a task can be found.
 func (r *row) doc() search.Doc {
-	return search.Doc{Heap: r.Heap, Thing: r.ID, Kind: kindTask, Title: r.Name, Body: db.Text(r.Description) + "\n" + db.Text(r.WorkNotes)}
+	return search.Doc{Heap: r.Heap, Thing: r.ID, Kind: kindTask, Title: r.Name, Body: db.Text(r.Description) + "\n" + db.Text(r.WorkNotes), Day: db.Text(r.DueDate)}
 }
 
 // category is work in a heap of kind work and personal in every other.
