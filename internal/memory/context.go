@@ -23,6 +23,10 @@ const (
 	kindOwners  = "context_owner"
 )
 
+// kindPrivate names, in the change record alone, objects that are private: no agent sees such a change, even when its object
+// is private no more.
+const kindPrivate = "private_context"
+
 // Status of a context object.
 const (
 	proposed   = "proposed"
@@ -61,9 +65,12 @@ func (s *Service) contextOps() []*op.Op {
 }
 
 func (s *Service) contextKinds() []change.Kind {
-	return []change.Kind{{Name: kindContext, Area: area, Owned: true, Get: getContext, Set: s.setContext,
+	k := change.Kind{Name: kindContext, Area: area, Owned: true, Get: getContext, Set: s.setContext,
 		Personal: []string{"standing", "supersedes"}, // they name others of the chain, private ones too, and why one took another's place
-		Hide:     `EXISTS (SELECT 1 FROM context x WHERE x.id = thing AND x.private = 1)`}}
+		Hide:     `EXISTS (SELECT 1 FROM context x WHERE x.id = thing AND x.private = 1)`}
+	hidden := k
+	hidden.Name, hidden.Hide = kindPrivate, `1 = 1`
+	return []change.Kind{k, hidden}
 }
 
 func (s *Service) contextSources() []search.Source {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"cairn/internal/change"
@@ -83,11 +84,19 @@ func insertContext(ctx context.Context, tx *db.Tx, o *object) error {
 	if o.Status == proposed {
 		verb = "Proposed "
 	}
-	change.Record(ctx, tx, change.Entry{Heap: o.Heap, Kind: kindContext, Thing: o.ID, Effect: change.Create, After: o.fields(), Summary: verb + said(o)})
+	change.Record(ctx, tx, change.Entry{Heap: o.Heap, Kind: changeKind(o), Thing: o.ID, Effect: change.Create, After: o.fields(), Summary: verb + said(o)})
 	d := o.doc()
 	d.Fresh = true
 	search.Analyze(d).Put(tx)
 	return staleSelf(tx, o.Heap)
+}
+
+// changeKind gives the kind under which a change is recorded, by the object before and after it.
+func changeKind(states ...*object) string {
+	if slices.ContainsFunc(states, func(o *object) bool { return o.Private == 1 }) {
+		return kindPrivate
+	}
+	return kindContext
 }
 
 // said names an object in a summary. A private one keeps its words to itself there too.
@@ -126,7 +135,7 @@ func saveContext(ctx context.Context, tx *db.Tx, old, o *object, summary string)
 	if err := storeContext(tx, old, o); err != nil {
 		return false, err
 	}
-	change.Record(ctx, tx, change.Entry{Heap: o.Heap, Kind: kindContext, Thing: o.ID, Effect: change.Update, Before: before, After: after, Summary: summary + " " + said(o)})
+	change.Record(ctx, tx, change.Entry{Heap: o.Heap, Kind: changeKind(old, o), Thing: o.ID, Effect: change.Update, Before: before, After: after, Summary: summary + " " + said(o)})
 	return true, nil
 }
 

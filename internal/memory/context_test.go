@@ -316,3 +316,22 @@ func TestPrivateReachesNoAgent(t *testing.T) {
 		}
 	})
 }
+
+// What was said of a thing while it was private stays the owner's, also when the thing is private no more.
+func TestWhatWasPrivateStaysUnseenInTheRecord(t *testing.T) {
+	both(t, func(t *testing.T, a *apptest.App, agent, _ context.Context) {
+		me := a.Person(t)
+		waits := get[struct{ Results []struct{ ID string } }](t, a, me, "capture_context", `{"objects":[{"kind":"belief","statement":"Zebulon snores","private":true}],"propose":true}`)
+		id := waits.Results[0].ID
+		a.Call(t, me, "edit_proposal", `{"id":"`+id+`","statement":"I sleep badly"}`)
+		a.Call(t, me, "accept_proposal", `{"id":"`+id+`"}`)
+		a.Call(t, me, "set_context_private", `{"id":"`+id+`","private":false}`)
+		a.Call(t, me, "retire_context", `{"id":"`+id+`"}`)
+		if s := string(a.Call(t, agent, "list_changes", `{"thing":"`+id+`"}`)); strings.Contains(s, "Zebulon") || !strings.Contains(s, `"count":1`) {
+			t.Errorf("an agent sees %s", s)
+		}
+		if s := string(a.Call(t, me, "list_changes", `{"thing":"`+id+`"}`)); !strings.Contains(s, "Zebulon") || !strings.Contains(s, `"count":5`) {
+			t.Errorf("the owner sees %s", s)
+		}
+	})
+}
