@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -64,17 +65,7 @@ func (b *bench) in(ctx context.Context, f *folder, fill func(context.Context, *a
 		}
 		owner.Via = who.ViaCLI
 		ctx := who.With(ctx, owner)
-		call := func(op string, args, into any) error {
-			b, err := json.Marshal(args)
-			if err != nil {
-				return err
-			}
-			res, err := a.Runner.Run(ctx, op, b)
-			if err != nil {
-				return err
-			}
-			return json.Unmarshal(res.JSON, into)
-		}
+		call := func(op string, args, into any) error { return operate(ctx, a, op, args, into) }
 		var token struct{ Secret string }
 		if err := call("set_account", map[string]string{"zone": zone}, &struct{}{}); err != nil {
 			return err
@@ -97,6 +88,19 @@ func (b *bench) in(ctx context.Context, f *folder, fill func(context.Context, *a
 	}
 	settle()
 	return err
+}
+
+// operate runs an operation as the caller in ctx and reads what it gives.
+func operate(ctx context.Context, a *app.App, op string, args, into any) error {
+	b, err := json.Marshal(args)
+	if err != nil {
+		return err
+	}
+	res, err := a.Runner.Run(ctx, op, b)
+	if err != nil {
+		return fmt.Errorf("%s %.200s: %w", op, b, err)
+	}
+	return json.Unmarshal(res.JSON, into)
 }
 
 // together does n things, many at once: they share commits. The first error ends it.

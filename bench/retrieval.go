@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -155,15 +154,7 @@ func (p *product) call(ctx context.Context, name string, in, out any) error {
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(in)
-	if err != nil {
-		return err
-	}
-	res, err := p.Runner.Run(who.With(ctx, c), name, b)
-	if err != nil {
-		return fmt.Errorf("%s %.200s: %w", name, b, err)
-	}
-	return json.Unmarshal(res.JSON, out)
+	return operate(who.With(ctx, c), p.App, name, in, out)
 }
 
 // index writes things by their operations and lets the background embed them.
