@@ -332,10 +332,19 @@ func writable(c *who.Caller, heap string) error {
 	return nil
 }
 
+// lock reads a thing for a change, by its id, with who was there.
+func lock(tx *db.Tx, t thing, id string) error {
+	err := read(tx.One, t, `id = $1`+tx.ForUpdate(), id)
+	if e, ok := t.(*episode); ok && err == nil {
+		return e.readPeople(tx.Query)
+	}
+	return err
+}
+
 // own reads a thing that a person wants to change, by its id, and locks it.
 func own(c *who.Caller, tx *db.Tx, t thing, id string) error {
 	want := t.about().kind
-	err := read(tx.One, t, `id = $1`+tx.ForUpdate(), strings.ToLower(id))
+	err := lock(tx, t, strings.ToLower(id))
 	if db.IsNone(err) || err == nil && (!sees(c, t) || t.about().kind != want) {
 		return fault.New(fault.NotFound, "there is no %s with the id %s", want, id)
 	}
@@ -344,11 +353,6 @@ func own(c *who.Caller, tx *db.Tx, t thing, id string) error {
 	}
 	if t.base().TrashedAt != nil {
 		return fault.New(fault.Conflict, "the %s is in the trash", want).With("id", t.base().ID).With("state", change.Trashed)
-	}
-	if e, ok := t.(*episode); ok {
-		if err := e.readPeople(tx.Query); err != nil {
-			return err
-		}
 	}
 	return writable(c, t.base().Heap)
 }
@@ -413,13 +417,8 @@ type kept struct {
 func getter(blank func() thing) func(tx *db.Tx, id string) (string, map[string]json.RawMessage, error) {
 	return func(tx *db.Tx, id string) (string, map[string]json.RawMessage, error) {
 		t := blank()
-		if err := read(tx.One, t, `id = $1`+tx.ForUpdate(), id); err != nil {
+		if err := lock(tx, t, id); err != nil {
 			return "", nil, err
-		}
-		if e, ok := t.(*episode); ok {
-			if err := e.readPeople(tx.Query); err != nil {
-				return "", nil, err
-			}
 		}
 		f, err := change.Raw(fields(t))
 		return t.base().Heap, f, err
@@ -430,13 +429,8 @@ func getter(blank func() thing) func(tx *db.Tx, id string) (string, map[string]j
 func (s *Service) setter(blank func() thing) func(ctx context.Context, tx *db.Tx, id string, set map[string]json.RawMessage) error {
 	return func(_ context.Context, tx *db.Tx, id string, set map[string]json.RawMessage) error {
 		t := blank()
-		if err := read(tx.One, t, `id = $1`+tx.ForUpdate(), id); err != nil {
+		if err := lock(tx, t, id); err != nil {
 			return err
-		}
-		if e, ok := t.(*episode); ok {
-			if err := e.readPeople(tx.Query); err != nil {
-				return err
-			}
 		}
 		old := t.copy()
 		state := change.StateOf(t.base().TrashedAt)
