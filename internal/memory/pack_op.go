@@ -40,9 +40,6 @@ type Features struct {
 	Projects func(ctx context.Context, heaps []string) ([]Found, error)
 }
 
-// Scopes of the layer mode.
-var scopes = []string{"self", "attention", "week", "strategy", "all"}
-
 // packOps are the operations of this file.
 func (s *Service) packOps() []*op.Op {
 	return []*op.Op{
