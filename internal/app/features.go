@@ -68,10 +68,14 @@ func (p passages) find(ctx context.Context, heaps []string, question string, lim
 	found, err := p.engine.Ask(ctx, heaps, kinds, question, limit)
 	list := make([]memory.Found, len(found.Hits))
 	for i, h := range found.Hits {
-		list[i] = memory.Found{Kind: h.Kind, ID: h.Thing, Heap: h.Heap, Part: h.Part}
+		list[i] = memory.Found{Kind: h.Kind, ID: h.Thing, Heap: h.Heap, Part: h.Part, Near: h.Worded || h.Score >= nearEnough}
 	}
 	return list, err
 }
+
+// nearEnough is the score from which a thing bears on a question that has no word in common with it. Those of things that
+// have nothing to do with a question lie below .5 with the built-in model, mostly below .4.
+const nearEnough = .5
 
 // read gives titles and texts of what was found, as far as the caller may see it, and texts for chars characters.
 func (p passages) read(ctx context.Context, found []memory.Found, chars int) (list []memory.Found, err error) {

@@ -82,7 +82,8 @@ type trace struct {
 	out     *lineageOut
 	ranked  []string // ids of objects, those that bear on the idea most first
 	objects map[string]object
-	others  []Found // passages with a moment
+	told    map[string]string // by the id of an object that stands and that a correction contradicts: the correction
+	others  []Found           // passages with a moment
 }
 
 // gather finds what bears on an idea, and what the objects among it superseded or were superseded by.
@@ -97,6 +98,9 @@ func (s *Service) gather(ctx context.Context, t *trace, heaps []string, idea str
 	var want []string
 	var others []Found
 	for _, h := range hits {
+		if !h.Near { // in a small memory all else would be of the idea, too
+			continue
+		}
 		if h.Kind == kindContext || h.Kind == kindPast {
 			want = append(want, h.ID)
 		} else {
@@ -124,8 +128,35 @@ func (s *Service) gather(ctx context.Context, t *trace, heaps []string, idea str
 			}
 		}
 	}
+	if err := s.corrected(ctx, t, heaps); err != nil {
+		return err
+	}
 	return s.dropTold(ctx, t)
 }
+
+// corrected finds what stands by its status, but is told no more since a correction contradicts it.
+func (s *Service) corrected(ctx context.Context, t *trace, heaps []string) error {
+	args := db.Args{}
+	corrections, err := s.objects(ctx, correctionsIn(args.List(heaps)), args)
+	if err != nil {
+		return err
+	}
+	words := map[string]string{}
+	for _, c := range corrections {
+		words[c.ID] = c.Statement
+	}
+	g := guardsOf(corrections)
+	t.told = map[string]string{}
+	for id, o := range t.objects {
+		if by := g.against(o.Heap, o.Kind, o.SubjectFolded, o.Statement, o.At); o.Status == current && by != "" {
+			t.told[id] = words[by]
+		}
+	}
+	return nil
+}
+
+// stands tells whether an object is what the owner holds now.
+func (t *trace) stands(o object) bool { return o.Status == current && t.told[o.ID] == "" }
 
 // dropTold leaves out the decisions whose context object is told of already, is private, or waits for the owner or was declined.
 func (s *Service) dropTold(ctx context.Context, t *trace) error {
@@ -175,8 +206,10 @@ func (t *trace) standing() {
 	all := t.byTime()
 	for _, o := range all {
 		switch {
-		case o.Status == current:
+		case t.stands(o):
 			add(&t.out.Current, t.mention(o, ""))
+		case o.Status == current:
+			add(&t.out.Abandoned, t.mention(o, "wrong, as the owner said: "+quoted(t.told[o.ID])))
 		case o.Status == retired:
 			add(&t.out.Abandoned, t.mention(o, ended(o)))
 		}
@@ -201,7 +234,7 @@ func (t *trace) standing() {
 	// Two that stand and say the opposite, though neither took the other's place.
 	for i, a := range all {
 		for _, b := range all[i+1:] {
-			if a.Status == current && b.Status == current && a.SubjectFolded == b.SubjectFolded && a.SubjectFolded != "" && contrary(b.Statement, a.Statement) {
+			if t.stands(a) && t.stands(b) && a.SubjectFolded == b.SubjectFolded && a.SubjectFolded != "" && contrary(b.Statement, a.Statement) {
 				add(&t.out.Reversals, t.mention(b, "against: "+quoted(a.Statement)+", which still stands"))
 			}
 		}
@@ -257,7 +290,7 @@ func (t *trace) mentions() {
 	}
 	t.out.First = first
 	for _, id := range t.ranked {
-		if o, ok := t.objects[id]; ok && o.Status == current {
+		if o, ok := t.objects[id]; ok && t.stands(o) {
 			m := t.mention(o, "")
 			t.out.Best = &m
 			return

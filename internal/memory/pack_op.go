@@ -23,6 +23,7 @@ type Found struct {
 	Kind, ID, Heap, Title, Text string
 	At                          int64 // when it was, in microseconds since 1970 UTC; 0 = it has no moment
 	Part                        int   // of what is found: the passage that fits best
+	Near                        bool  // of what is found: it bears on the query, and isn't only the best of what there is
 }
 
 // Features are what a pack needs of other features. Each gives only what the caller in ctx may see.

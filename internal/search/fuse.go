@@ -160,7 +160,7 @@ func (a *asking) candidates(ctx context.Context, words []Hit) ([]candidate, erro
 		for n := range marked[h] {
 			th := &x.things[n]
 			part, _ := a.scores[h].best(th)
-			c := candidate{Hit: Hit{Heap: x.heap, Thing: th.id, Kind: x.kinds[th.kind], Part: part}, heap: h, thing: int(n)}
+			c := candidate{Hit: Hit{Heap: x.heap, Thing: th.id, Kind: x.kinds[th.kind], Part: part, Worded: a.scores[h].thing[n] > 0}, heap: h, thing: int(n)}
 			c.text, c.timely = a.scores[h].whole(x.index, n), a.timely(th.day)
 			for _, m := range a.around(h, n) {
 				c.text += textAround * a.scores[h].whole(x.index, m)

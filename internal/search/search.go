@@ -38,11 +38,13 @@ func New(d *db.DB, maxBytes int64) *Engine {
 }
 
 // Hit is a thing found. Part is the passage that fits best: Passage gives its text. Score is at least 0 and has no upper
-// bound; it compares hits of one search alone.
+// bound; it compares hits of one search alone. Worded tells of a hit of Ask that a word of the question stands in it, in any
+// form; without one only its meaning or what stands around it speaks for it.
 type Hit struct {
 	Heap, Thing, Kind string
 	Part              int
 	Score             float32
+	Worded            bool
 }
 
 // Result is what a search found, the best first. More tells that there are hits beyond the limit. Note is for the reader,

@@ -22,7 +22,9 @@ func TestWhatMayNotBeSeenChangesNothing(t *testing.T) {
 		e, texts := New(d, 1<<30), map[string]string{}
 		m := newBags()
 		e.UseModel(m)
-		text := func(_ context.Context, id string) (meaning.Text, bool, error) { return meaning.Text{Body: texts[id]}, true, nil }
+		text := func(_ context.Context, id string) (meaning.Text, bool, error) {
+			return meaning.Text{Body: texts[id]}, true, nil
+		}
 		q := job.New(d, slog.New(slog.DiscardHandler))
 		q.Handle(meaning.NewMaker(d, m, NewService(e, Source{Kind: "note", Text: text}, Source{Kind: "secret", Text: text}).Texts()).Jobs()...)
 		r := rand.New(rand.NewPCG(5, 6))
