@@ -110,7 +110,6 @@ type visitor struct {
 	p      *person
 	client *http.Client
 	from   string
-	step   string
 }
 
 func (p *person) visitor(i int) *visitor {

@@ -107,10 +107,7 @@ type saying struct {
 	at                    int64
 }
 
-// sections of the blueprint in their order, which are groups of the page too.
-var blueprintSections = []string{"foundation", "values", "beliefs"}
-
-// blueprintLines reads the sections of a heap's blueprint, line by line.
+// blueprintLines reads the sections of a heap's blueprint, line by line. Their names are groups of the page too.
 func blueprintLines(tx *db.Tx, heap string) ([]saying, error) {
 	rows, err := tx.Query(`SELECT id, section, text, updated_at FROM blueprint WHERE heap = $1 AND private = 0 AND trashed_at IS NULL`, heap)
 	if err != nil {
