@@ -21,6 +21,7 @@ import (
 
 	"cairn/internal/account"
 	"cairn/internal/audit"
+	"cairn/internal/block"
 	"cairn/internal/change"
 	"cairn/internal/config"
 	"cairn/internal/db"
@@ -115,8 +116,9 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	tasks := task.New(d, engine, c.PublicURL)
 	memories := memory.New(d, engine, c.PublicURL.String)
 	memories.Chronicle.Completions, memories.Chronicle.ProjectHeap = tasks.Completions, tasks.ProjectHeap
-	changes := change.NewService(d, slices.Concat(tasks.Kinds(), memories.Kinds(), a.Accounts.Kinds())...)
-	sources := slices.Concat(tasks.Sources(), memories.Sources())
+	blocks := block.New(d, engine, c.PublicURL.String)
+	changes := change.NewService(d, slices.Concat(tasks.Kinds(), memories.Kinds(), blocks.Kinds(), a.Accounts.Kinds())...)
+	sources := slices.Concat(tasks.Sources(), memories.Sources(), blocks.Sources())
 	finder := search.NewService(engine, sources...)
 	memories.Features = features(engine, sources, tasks)
 	a.Jobs = job.New(d, o.Log)
@@ -128,7 +130,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 		a.Recorder.Event(audit.Event{Event: audit.RateLimitExceeded, Actor: key, Address: address, UserAgent: userAgent})
 	}
 	a.Signin.Refused, a.OAuth.Refused = refused, refused
-	a.Runner = op.NewRunner(o.Log, operations(a.Accounts, a.Signin, a.OAuth, finder, tasks, memories, changes)...)
+	a.Runner = op.NewRunner(o.Log, operations(a.Accounts, a.Signin, a.OAuth, finder, tasks, memories, blocks, changes)...)
 	for name := range c.ToolLimits {
 		if a.Runner.Find(name) == nil {
 			_ = a.Close()
@@ -207,8 +209,8 @@ func skills() (list []mcp.Skill) {
 }
 
 // operations are those of all features.
-func operations(accounts *account.Service, people *signin.Service, server *oauth.Service, finder *search.Service, tasks *task.Service, memories *memory.Service, changes *change.Service) []*op.Op {
-	return slices.Concat(skill.Ops(), accounts.Ops(), people.Ops(), server.Ops(), finder.Ops(), tasks.Ops(), memories.Ops(), changes.Ops())
+func operations(accounts *account.Service, people *signin.Service, server *oauth.Service, finder *search.Service, tasks *task.Service, memories *memory.Service, blocks *block.Service, changes *change.Service) []*op.Op {
+	return slices.Concat(skill.Ops(), accounts.Ops(), people.Ops(), server.Ops(), finder.Ops(), tasks.Ops(), memories.Ops(), blocks.Ops(), changes.Ops())
 }
 
 // notOpened says in one line which key named the data that can't be opened.

@@ -120,6 +120,39 @@ var reaches = []reach{
 	{"undo_change", `{"request":"{x}"}`, "{request}", "{absent}"},
 	{"undo_change", `{"run":"{x}"}`, "{run}", "{absent}"},
 	{"respond_invite", `{"invite_id":"{x}","accept":true}`, "{invite}", "{absent}"},
+	{"fetch", `{"id":"{x}"}`, "{block}", "{absent}"},
+	{"list_changes", `{"thing":"{x}"}`, "{block}", "{absent}"},
+	{"create_block", `{"title":"y","heap":"{x}"}`, "Personal", "Nowhere"},
+	{"create_block", `{"title":"y","tags":["{x}"]}`, "{tag}", "{absent}"},
+	{"create_block", `{"title":"y","tags":["{x}"]}`, "Fern", "None"},
+	{"get_block", `{"block_id":"{x}"}`, "{block}", "{absent}"},
+	{"get_document", `{"block_id":"{x}"}`, "{block}", "{absent}"},
+	{"get_provenance", `{"block_id":"{x}"}`, "{block}", "{absent}"},
+	{"list_relations", `{"block_id":"{x}"}`, "{block}", "{absent}"},
+	{"patch_document", `{"block_id":"{x}","base_hash":"0","operations":[{"op":"delete","node_id":"@1"}]}`, "{block}", "{absent}"},
+	{"replace_document", `{"block_id":"{x}","base_hash":"0","content":"y","confirm_rebuild":true}`, "{block}", "{absent}"},
+	{"update_block_title", `{"block_id":"{x}","base_hash":"0","title":"y"}`, "{block}", "{absent}"},
+	{"delete_block", `{"block_id":"{x}"}`, "{block}", "{absent}"},
+	{"restore_block", `{"block_id":"{x}"}`, "{block}", "{absent}"},
+	{"pin_block", `{"block_id":"{x}"}`, "{block}", "{absent}"},
+	{"set_property", `{"block_id":"{x}","key":"k","value":1}`, "{block}", "{absent}"},
+	{"set_property", `{"block_id":"{leaf}","key":"k","type":"reference","value":"{x}"}`, "{block}", "{absent}"},
+	{"remove_property", `{"block_id":"{x}","key":"k"}`, "{block}", "{absent}"},
+	{"read_version", `{"block_id":"{x}","version":1}`, "{block}", "{absent}"},
+	{"compare_versions", `{"block_id":"{x}","from_version":1}`, "{block}", "{absent}"},
+	{"restore_version", `{"block_id":"{x}","version":1,"base_hash":"0"}`, "{block}", "{absent}"},
+	{"add_relation", `{"from":"{x}","to":"{leaf}","kind":"mention"}`, "{block}", "{absent}"},
+	{"add_relation", `{"from":"{leaf}","to":"{x}","kind":"tag"}`, "{tag}", "{absent}"},
+	{"remove_relation", `{"from":"{x}","to":"{leaf}","kind":"mention"}`, "{block}", "{absent}"},
+	{"remove_relation", `{"from":"{leaf}","to":"{x}","kind":"tag"}`, "{tag}", "{absent}"},
+	{"list_blocks", `{"heap":"{x}"}`, "Personal", "Nowhere"},
+	{"list_blocks", `{"tag":"{x}"}`, "{tag}", "{absent}"},
+	{"list_blocks", `{"tag":"{x}"}`, "Fern", "None"},
+	{"search_blocks", `{"query":"y","heap":"{x}"}`, "Personal", "Nowhere"},
+	{"search_blocks", `{"query":"{x}"}`, "ferns", "nosuch"},
+	{"search_blocks", `{"query":"y","tag":"{x}"}`, "{tag}", "{absent}"},
+	{"list_tags", `{"heap":"{x}"}`, "Personal", "Nowhere"},
+	{"list_tags", `{"query":"{x}"}`, "Fern", "None"},
 	{"get_context", `{"query":"y","heap":"{x}"}`, "Personal", "Nowhere"},
 	{"trace_lineage", `{"idea":"y","heap":"{x}"}`, "Personal", "Nowhere"},
 }
@@ -144,7 +177,7 @@ func TestForbiddenAndAbsentLookAlike(t *testing.T) {
 		w.words["change"], w.words["request"], w.words["run"] = changes.Changes[0].ID, changes.Changes[0].Request, changes.Changes[0].Run
 		w.words["invite"] = inviteSomebody(t, a)
 		w.words["mark"], w.words["nomark"] = *op.Cursor(w.words["project"]), *op.Cursor(absent)
-		before := a.Call(t, a.Person(t), "list_tasks", `{"heap":"Personal","limit":200}`)
+		before, blocks := a.Call(t, a.Person(t), "list_tasks", `{"heap":"Personal","limit":200}`), a.Call(t, a.Person(t), "list_blocks", `{"heap":"Personal"}`)
 		for _, m := range []manner{heroes, modern, {name: "api"}} {
 			for _, c := range reaches {
 				t.Run(m.name+"/"+c.tool+"/"+c.args, func(t *testing.T) {
@@ -170,6 +203,9 @@ func TestForbiddenAndAbsentLookAlike(t *testing.T) {
 				})
 			}
 		}
+		if now := a.Call(t, a.Person(t), "list_blocks", `{"heap":"Personal"}`); string(now) != string(blocks) {
+			t.Errorf("a token without the heap changed it:\n%s\n%s", blocks, now)
+		}
 		if after := a.Call(t, a.Person(t), "list_tasks", `{"heap":"Personal","limit":200}`); string(after) != string(before) {
 			t.Errorf("a token without the heap changed it:\n%s\n%s", before, after)
 		}
@@ -180,7 +216,7 @@ func TestForbiddenAndAbsentLookAlike(t *testing.T) {
 // everyReach fails for an argument that names a thing and isn't among the reaches.
 func everyReach(t *testing.T, a *apptest.App) {
 	t.Helper()
-	naming := []string{"id", "task_id", "project_id", "project_name", "change_id", "request", "run", "thing", "heap", "external_ref", "completed_task_ids"}
+	naming := []string{"id", "task_id", "project_id", "project_name", "change_id", "request", "run", "thing", "heap", "external_ref", "completed_task_ids", "tag", "tags", "to"}
 	for _, o := range a.Runner.Ops() {
 		if o.PersonOnly {
 			continue

@@ -126,6 +126,9 @@ type Kind struct {
 	Get func(tx *db.Tx, id string) (heap string, now map[string]json.RawMessage, err error)
 	// Set writes recorded fields back, with what hangs on them (search, checks). A fault leaves the thing as it is.
 	Set func(ctx context.Context, tx *db.Tx, id string, fields map[string]json.RawMessage) error
+	// Merge, if not nil, says what a field is to hold that was changed since, so that the change from before to after is taken
+	// back and what came later stays; nil where that can't be, or a Conflict that says why.
+	Merge func(tx *db.Tx, id, field string, before, after, now json.RawMessage) (json.RawMessage, error)
 }
 
 // Service lists and undoes changes.

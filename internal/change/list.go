@@ -246,25 +246,35 @@ func (s *Service) listSQL(c *who.Caller, in listIn, heaps []who.Heap, since int6
 
 // nameActors puts names beside the actors' ids.
 func (s *Service) nameActors(ctx context.Context, changes []Change) error {
-	names := map[string]string{}
+	names := Names{}
 	for i := range changes {
-		a := changes[i].Actor
-		name, known := names[a]
-		if !known {
-			kind, id, _ := strings.Cut(a, ":")
-			table := map[string]string{"account": "account", "stdio": "account", "token": "token", "agent": "agent"}[kind]
-			if table != "" {
-				err := s.db.One(ctx, `SELECT name FROM `+table+` WHERE id = $1`, []any{id}, &name)
-				if err != nil && !db.IsNone(err) {
-					return err
-				}
-			}
-			if kind == "stdio" {
-				name += " (stdio)"
-			}
-			names[a] = name
+		var err error
+		if changes[i].ActorName, err = names.Of(ctx, s.db, changes[i].Actor); err != nil {
+			return err
 		}
-		changes[i].ActorName = name
 	}
 	return nil
+}
+
+// Names keeps what actors are called, by their ids.
+type Names map[string]string
+
+// Of gives the name of an actor ("account:ID", "agent:ID", ...), "" where there is none.
+func (n Names) Of(ctx context.Context, d *db.DB, actor string) (string, error) {
+	if name, known := n[actor]; known {
+		return name, nil
+	}
+	kind, id, _ := strings.Cut(actor, ":")
+	name := ""
+	if table := map[string]string{"account": "account", "stdio": "account", "token": "token", "agent": "agent"}[kind]; table != "" {
+		err := d.One(ctx, `SELECT name FROM `+table+` WHERE id = $1`, []any{id}, &name)
+		if err != nil && !db.IsNone(err) {
+			return "", err
+		}
+	}
+	if kind == "stdio" {
+		name += " (stdio)"
+	}
+	n[actor] = name
+	return name, nil
 }

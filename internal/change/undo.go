@@ -187,7 +187,7 @@ func (s *Service) undoOne(ctx context.Context, tx *db.Tx, r row, out *undoOut) e
 		leave(nil, "the thing lies in a heap now that is not yours to write")
 		return nil
 	}
-	set, changed, err := reversal(r, now)
+	set, changed, err := reversal(r, now, k.merging(tx, r.Thing))
 	if err != nil {
 		return err
 	}
@@ -231,8 +231,8 @@ func ownersOwn(tx *db.Tx, c *who.Caller, r row) (string, error) {
 }
 
 // reversal gives the fields to set back, and those that hold something else by now than the change left there. A creation
-// is taken back by putting the thing into the trash.
-func reversal(r row, now map[string]json.RawMessage) (set map[string]json.RawMessage, changed []string, err error) {
+// is taken back by putting the thing into the trash. merge may still have something to set for such a field.
+func reversal(r row, now map[string]json.RawMessage, merge func(field string, before, after, now json.RawMessage) (json.RawMessage, error)) (set map[string]json.RawMessage, changed []string, err error) {
 	var before, after map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(r.Before), &before); err != nil {
 		return nil, nil, fmt.Errorf("change %s: before: %w", r.ID, err)
@@ -250,14 +250,40 @@ func reversal(r row, now map[string]json.RawMessage) (set map[string]json.RawMes
 		if !ok {
 			old = json.RawMessage("null")
 		}
-		if same(now[f], v) {
+		is, ok := now[f]
+		if !ok { // such as a property that there is no more
+			is = json.RawMessage("null")
+		}
+		if same(is, v) {
 			set[f] = old
-		} else {
+			continue
+		}
+		merged, err := merge(f, old, v, is)
+		if err != nil {
+			return nil, nil, err
+		}
+		if merged == nil || same(merged, is) {
 			changed = append(changed, f)
+		} else {
+			set[f] = merged
 		}
 	}
 	slices.Sort(changed)
 	return set, changed, nil
+}
+
+// merging gives the kind's Merge for one thing; what it refuses as a Conflict can't be merged.
+func (k Kind) merging(tx *db.Tx, id string) func(field string, before, after, now json.RawMessage) (json.RawMessage, error) {
+	return func(field string, before, after, now json.RawMessage) (json.RawMessage, error) {
+		if k.Merge == nil {
+			return nil, nil
+		}
+		v, err := k.Merge(tx, id, field, before, after, now)
+		if fault.Is(err, fault.Conflict) {
+			return nil, nil
+		}
+		return v, err
+	}
 }
 
 func same(a, b json.RawMessage) bool {

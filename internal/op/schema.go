@@ -1,6 +1,7 @@
 package op
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -15,9 +16,9 @@ import (
 //
 // where min and max count characters of a string, elements of a list, or bound a number; date asks for YYYY-MM-DD or a
 // date-time, uuid for an id, url for an http or https address. A field is optional unless it says required. No schema has a
-// null union, and every object is closed.
+// null union, and every object is closed. A json.RawMessage may be anything.
 func schemaFor(t reflect.Type, where string) (*jsonschema.Schema, forms) {
-	s, err := jsonschema.ForType(t, &jsonschema.ForOptions{})
+	s, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[json.RawMessage](): {}}})
 	if err != nil {
 		panic(fmt.Sprintf("op %s: %v", where, err))
 	}

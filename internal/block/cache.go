@@ -1,0 +1,101 @@
+package block
+
+import (
+	"container/list"
+	"context"
+	"sync"
+
+	"cairn/internal/doc"
+)
+
+// cacheBytes bounds the documents kept in memory, by the length of their JSON.
+const cacheBytes = 64 << 20
+
+// cache keeps documents by their hash, the least recently used going first: a document never changes, and reading a large one
+// takes longer than the rest of a call. Whether the caller may see it was asked before.
+type cache struct {
+	mu    sync.Mutex
+	most  int
+	bytes int
+	order *list.List // of *cached, the last used first
+	by    map[string]*list.Element
+}
+
+type cached struct {
+	hash string
+	doc  *doc.Doc
+	size int
+}
+
+func newCache(most int) *cache {
+	return &cache{most: most, order: list.New(), by: map[string]*list.Element{}}
+}
+
+func (c *cache) get(hash string) *doc.Doc {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.by[hash]
+	if e == nil {
+		return nil
+	}
+	c.order.MoveToFront(e)
+	return e.Value.(*cached).doc
+}
+
+// put keeps a document; the one put last stays, whatever its size.
+func (c *cache) put(hash string, d *doc.Doc) {
+	size := 3*d.Bytes() + 400*d.Len() + 200 // about what its nodes take
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.by[hash]; e != nil {
+		c.order.MoveToFront(e)
+		return
+	}
+	c.by[hash] = c.order.PushFront(&cached{hash, d, size})
+	for c.bytes += size; c.bytes > c.most && c.order.Len() > 1; {
+		last := c.order.Remove(c.order.Back()).(*cached)
+		delete(c.by, last.hash)
+		c.bytes -= last.size
+	}
+}
+
+// turns let the writes of one block come one after the other within a process: who works out a change from what another is
+// about to replace would have to do it again. It saves work; that nothing is overwritten is seen to in the write.
+type turns struct {
+	mu sync.Mutex
+	by map[string]*turn
+}
+
+type turn struct {
+	free chan struct{}
+	n    int // who has it or waits for it
+}
+
+// take waits for the block's turn and gives what ends it.
+func (t *turns) take(ctx context.Context, id string) (done func(), err error) {
+	t.mu.Lock()
+	if t.by == nil {
+		t.by = map[string]*turn{}
+	}
+	b := t.by[id]
+	if b == nil {
+		b = &turn{free: make(chan struct{}, 1)}
+		t.by[id] = b
+	}
+	b.n++
+	t.mu.Unlock()
+	leave := func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if b.n--; b.n == 0 {
+			delete(t.by, id)
+		}
+	}
+	select {
+	case b.free <- struct{}{}:
+		return func() { <-b.free; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, ctx.Err()
+	}
+}

@@ -1,0 +1,132 @@
+package block
+
+import (
+	"context"
+
+	"cairn/internal/change"
+	"cairn/internal/db"
+	"cairn/internal/doc"
+	"cairn/internal/fault"
+	"cairn/internal/search"
+	"cairn/internal/who"
+)
+
+// store writes a new block; false where its external_ref is taken.
+func (s *Service) store(ctx context.Context, r *row, d *doc.Doc, h who.Heap, tags []string) (made bool, err error) {
+	empty, err := doc.New("", nil, db.NewID)
+	if err != nil {
+		return false, err
+	}
+	st := step{d: d, hash: r.Hash, json: d.JSON(), refs: newRefs(empty, d)}
+	what := searchable(r, d)
+	what.Fresh = true
+	analyzed := search.Analyze(what)
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
+		made = false
+		if len(tags) > 0 {
+			if err := lockHeap(tx, r.Heap); err != nil { // before the block's row refers to the heap's: two that did both would wait for each other
+				return err
+			}
+		}
+		up, err := parents(inside(tx), h, tags)
+		if err != nil {
+			return err
+		}
+		if made, err = insert(tx, r, st); err != nil || !made {
+			return err
+		}
+		if err := relate(tx, r.ID, relTag, up); err != nil {
+			return err
+		}
+		after := r.marks()
+		after["title"], after["content"], after["tags"], after["type"], after["external_ref"] = r.Title, r.ContentHash, up, r.Type, r.ExternalRef
+		change.Record(ctx, tx, change.Entry{Heap: r.Heap, Kind: kind, Thing: r.ID, Effect: change.Create, After: after, Summary: "Created " + r.label()})
+		analyzed.Put(tx)
+		return nil
+	})
+	return made, err
+}
+
+// byRef finds the block with an external_ref in the heaps granted; nil if there is none. Several are an error that names them: a
+// ref is unique in one heap only.
+func (s *Service) byRef(ctx context.Context, external string) (*row, error) {
+	c := who.From(ctx)
+	var found []*row
+	for _, h := range c.Heaps {
+		r := &row{}
+		err := s.db.One(ctx, `SELECT `+columns+` FROM block b WHERE b.heap = $1 AND b.external_ref = $2`, []any{h.ID, external}, r.dest()...)
+		if err == nil {
+			found = append(found, r)
+		} else if !db.IsNone(err) {
+			return nil, err
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, nil
+	case 1:
+		return found[0], nil
+	}
+	candidates := make([]map[string]string, len(found))
+	for i, r := range found {
+		h, _ := c.ByID(r.Heap)
+		candidates[i] = map[string]string{"id": r.ID, "title": r.Title, "heap": h.Name}
+	}
+	return nil, fault.New(fault.Conflict, "%d blocks in different heaps have the external_ref %q: give block_id", len(found), external).With("candidates", candidates)
+}
+
+type idIn struct {
+	BlockID string `json:"block_id" rule:"required,uuid,max=64"`
+}
+
+func (s *Service) trash(ctx context.Context, in idIn) (One, error) {
+	return s.put(ctx, in.BlockID, change.Delete, "Deleted", func(tx *db.Tx, r *row) {
+		if r.TrashedAt == nil {
+			r.TrashedAt = &tx.Now
+		}
+	})
+}
+
+func (s *Service) restore(ctx context.Context, in idIn) (One, error) {
+	return s.put(ctx, in.BlockID, change.Restore, "Restored", func(_ *db.Tx, r *row) { r.TrashedAt = nil })
+}
+
+type pinIn struct {
+	BlockID string `json:"block_id" rule:"required,uuid,max=64"`
+	Pinned  *bool  `json:"pinned" jsonschema:"default true"`
+}
+
+func (s *Service) pin(ctx context.Context, in pinIn) (One, error) {
+	return s.put(ctx, in.BlockID, change.Update, "Pinned or unpinned", func(_ *db.Tx, r *row) {
+		if r.Pinned = 1; in.Pinned != nil && !*in.Pinned {
+			r.Pinned = 0
+		}
+	})
+}
+
+// put changes a block's marks: whether it is in the trash, whether it is pinned.
+func (s *Service) put(ctx context.Context, id, effect, summary string, do func(tx *db.Tx, r *row)) (One, error) {
+	r, changed, err := s.edit(ctx, id, effect, summary, effect != change.Update, false, func(tx *db.Tx, r *row) (change.Fields, change.Fields, error) {
+		old := *r
+		do(tx, r)
+		before, after := change.Diff(old.marks(), r.marks())
+		if _, moved := after[change.State]; !moved {
+			return before, after, nil
+		}
+		d, err := s.current(inside(tx), r)
+		if err == nil && d == nil {
+			err = errBusy
+		}
+		if err == nil {
+			index(tx, r, d)
+		}
+		return before, after, err
+	})
+	if err != nil {
+		return One{}, err
+	}
+	if changed {
+		return s.answer(ctx, r, "updated")
+	}
+	return s.answer(ctx, r, "existing")
+}

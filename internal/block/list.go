@@ -1,0 +1,315 @@
+package block
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"cairn/internal/change"
+	"cairn/internal/db"
+	"cairn/internal/op"
+	"cairn/internal/search"
+	"cairn/internal/who"
+)
+
+type filter struct {
+	Type   string `json:"type" rule:"enum=note|tag|collection|file|image"`
+	Tag    string `json:"tag" jsonschema:"id or title: only blocks right below it" rule:"min=1,max=300"`
+	Heap   string `json:"heap" jsonschema:"id or name" rule:"max=300"`
+	Limit  int    `json:"limit" jsonschema:"default 50" rule:"min=1,max=200"`
+	Cursor string `json:"cursor" rule:"max=300"`
+}
+
+type listIn struct {
+	filter
+	Pinned   bool `json:"pinned" jsonschema:"only those pinned"`
+	Unlinked bool `json:"unlinked" jsonschema:"only those without a tag, a link or a backlink"`
+	Trashed  bool `json:"trashed" jsonschema:"those in the trash instead"`
+}
+
+type searchIn struct {
+	Query string `json:"query" jsonschema:"words, \"a phrase\", -without, this OR that" rule:"required,max=10000"`
+	filter
+}
+
+// Listed is a block in a list.
+type Listed struct {
+	ID        string `json:"id"`
+	Heap      string `json:"heap"`
+	Type      string `json:"type"`
+	Title     string `json:"title"`
+	Tags      []Ref  `json:"tags"`
+	Pinned    bool   `json:"pinned"`
+	State     string `json:"state"`
+	Hash      string `json:"hash"`
+	UpdatedAt string `json:"updated_at"`
+}
+
+type listOut struct {
+	Count      int      `json:"count"`
+	Blocks     []Listed `json:"blocks"`
+	NextCursor *string  `json:"next_cursor,omitempty"`
+	Note       string   `json:"note,omitempty"`
+}
+
+func (r *row) listed(tags []Ref) Listed {
+	return Listed{ID: r.ID, Heap: r.Heap, Type: r.Type, Title: r.Title, Tags: append([]Ref{}, tags...), Pinned: r.Pinned == 1,
+		State: change.StateOf(r.TrashedAt), Hash: r.Hash, UpdatedAt: op.Stamp(r.UpdatedAt)}
+}
+
+func weight(r *row, tags []Ref) int {
+	n := op.Weight(r.Title) + 330
+	for _, t := range tags {
+		n += op.Weight(t.Title) + 90
+	}
+	return n
+}
+
+// where words the filters that both lists have, apart from the heap.
+func (in filter) where(s *Service, ctx context.Context, heaps []who.Heap, args *db.Args) (string, error) {
+	cond := ""
+	if in.Type != "" {
+		cond += " AND b.type = " + args.Add(in.Type)
+	}
+	if in.Tag != "" {
+		t, err := tagNamed(s.reader(ctx), heaps, "tag", in.Tag)
+		if err != nil {
+			return "", err
+		}
+		cond += ` AND b.id IN (SELECT r.from_block FROM relation r WHERE r.kind = 'tag' AND r.to_block = ` + args.Add(t.ID) + `)`
+	}
+	return cond, nil
+}
+
+func (s *Service) list(ctx context.Context, in listIn) (listOut, error) {
+	out := listOut{Blocks: []Listed{}}
+	heaps, err := who.From(ctx).Readable(in.Heap)
+	if err != nil || len(heaps) == 0 {
+		return out, err
+	}
+	args := db.Args{}
+	cond, err := in.where(s, ctx, heaps, &args)
+	if err != nil {
+		return out, err
+	}
+	if in.Pinned {
+		cond += " AND b.pinned = 1"
+	}
+	if in.Unlinked {
+		cond += ` AND NOT EXISTS (SELECT 1 FROM relation r WHERE r.from_block = b.id AND r.kind <> 'file') AND NOT EXISTS (SELECT 1 FROM relation r WHERE r.to_block = b.id)`
+	}
+	cond += map[bool]string{true: " AND b.trashed_at IS NOT NULL", false: " AND b.trashed_at IS NULL"}[in.Trashed]
+	found, next, err := s.newest(ctx, in.filter, heaps, cond, args)
+	if err != nil {
+		return out, err
+	}
+	out.NextCursor = next
+	return out, s.fill(ctx, in.Limit, &out, found, func(r *row) *string { return op.Cursor(strconv.FormatInt(r.UpdatedAt, 10), r.ID) })
+}
+
+// newest reads a page of blocks, newest-updated first: heap by heap, each along its index.
+func (s *Service) newest(ctx context.Context, in filter, heaps []who.Heap, cond string, args db.Args) (found []*row, next *string, err error) {
+	key, err := op.ReadCursor(in.Cursor, 2)
+	if err != nil {
+		return nil, nil, err
+	}
+	if key != nil {
+		at, err := strconv.ParseInt(key[0], 10, 64)
+		if err != nil {
+			return nil, nil, op.BadCursor()
+		}
+		cond += " AND (b.updated_at, b.id) < (" + args.Add(at) + ", " + args.Add(key[1]) + ")"
+	}
+	limit := op.NewPage(in.Limit).Limit
+	end := `updated_at DESC, id DESC LIMIT ` + strconv.Itoa(limit+1)
+	q := db.Latest(heaps, func(h who.Heap) string {
+		return `SELECT ` + columns + ` FROM block b WHERE b.heap = ` + args.Add(h.ID) + cond + ` ORDER BY b.updated_at DESC, b.id DESC LIMIT ` + strconv.Itoa(limit+1)
+	}, end)
+	if found, err = scan(s.rows(ctx), q, args...); err != nil {
+		return nil, nil, err
+	}
+	if len(found) > limit {
+		last := found[limit-1]
+		found, next = found[:limit], op.Cursor(strconv.FormatInt(last.UpdatedAt, 10), last.ID)
+	}
+	return found, next, nil
+}
+
+func scan(rows rowsQuery, q string, args ...any) ([]*row, error) {
+	res, err := rows(q, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Close()
+	var found []*row
+	for res.Next() {
+		r := &row{}
+		if err := res.Scan(r.dest()...); err != nil {
+			return nil, err
+		}
+		found = append(found, r)
+	}
+	return found, res.Err()
+}
+
+// fill puts rows with their tags into an answer, as many as fit; cursor names the place after a row.
+func (s *Service) fill(ctx context.Context, limit int, out *listOut, found []*row, cursor func(r *row) *string) error {
+	ids := make([]string, len(found))
+	for i, r := range found {
+		ids[i] = r.ID
+	}
+	tags, err := s.tagsOf(ctx, ids)
+	if err != nil {
+		return err
+	}
+	page := op.NewPage(limit)
+	for i, r := range found {
+		if !page.Fits(i, weight(r, tags[r.ID])) {
+			out.NextCursor = cursor(found[i-1])
+			break
+		}
+		out.Blocks = append(out.Blocks, r.listed(tags[r.ID]))
+	}
+	out.Count = len(out.Blocks)
+	return nil
+}
+
+// maxFound bounds how far into what a query finds a list looks.
+const maxFound = 1 << 21
+
+// search reads the blocks that a query finds, best match first, as far as they pass the filters. The cursor counts how many found
+// ones were passed so far.
+func (s *Service) search(ctx context.Context, in searchIn) (listOut, error) {
+	heaps, err := who.From(ctx).Readable(in.Heap)
+	if err != nil || len(heaps) == 0 {
+		return listOut{Blocks: []Listed{}}, err
+	}
+	args := db.Args{}
+	cond, err := in.where(s, ctx, heaps, &args)
+	if err != nil {
+		return listOut{}, err
+	}
+	key, err := op.ReadCursor(in.Cursor, 1)
+	if err != nil {
+		return listOut{}, err
+	}
+	start := 0
+	if key != nil {
+		if start, err = strconv.Atoi(key[0]); err != nil || start < 0 || start > maxFound {
+			return listOut{}, op.BadCursor()
+		}
+	}
+	limit := op.NewPage(in.Limit).Limit
+	for want := start + limit + 1; ; want *= 4 { // filters may leave few of the best: then look further
+		res, err := s.find.Find(ctx, who.IDs(heaps), []string{kind}, in.Query, want)
+		if err != nil {
+			return listOut{}, err
+		}
+		out := listOut{Blocks: []Listed{}, Note: res.Note}
+		found, place, err := s.passing(ctx, res.Hits, start, limit+1, cond, args)
+		if err != nil {
+			return out, err
+		}
+		if len(found) <= limit && res.More && want <= maxFound {
+			continue
+		}
+		if len(found) > limit {
+			found, out.NextCursor = found[:limit], op.Cursor(strconv.Itoa(place[limit]))
+		}
+		return out, s.fill(ctx, in.Limit, &out, found, func(r *row) *string { return op.Cursor(strconv.Itoa(place[slices.Index(found, r)+1])) })
+	}
+}
+
+// passing gives the first limit of the hits from start on that pass the filters, with their places among the hits.
+func (s *Service) passing(ctx context.Context, hits []search.Hit, start, limit int, cond string, args db.Args) (found []*row, place []int, err error) {
+	for i := min(start, len(hits)); i < len(hits) && len(found) < limit; i += atOnce {
+		part := hits[i:min(i+atOnce, len(hits))]
+		ids := make([]string, len(part))
+		for j, h := range part {
+			ids[j] = h.Thing
+		}
+		rows, err := s.byIDs(ctx, ids, cond, args)
+		if err != nil {
+			return nil, nil, err
+		}
+		by := make(map[string]*row, len(rows))
+		for _, r := range rows {
+			by[r.ID] = r
+		}
+		for j, id := range ids {
+			if r := by[id]; r != nil && len(found) < limit {
+				found, place = append(found, r), append(place, i+j)
+			}
+		}
+	}
+	return found, place, nil
+}
+
+// byIDs reads those of the blocks that are there and pass cond.
+func (s *Service) byIDs(ctx context.Context, ids []string, cond string, args db.Args) (found []*row, err error) {
+	for part := range slices.Chunk(ids, atOnce) {
+		args := slices.Clone(args)
+		list, err := scan(s.rows(ctx), `SELECT `+columns+` FROM block b WHERE b.id IN `+args.List(padded(part))+` AND b.trashed_at IS NULL`+cond, args...)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, list...)
+	}
+	return found, nil
+}
+
+type tagsIn struct {
+	Query  string `json:"query" jsonschema:"part of the title" rule:"max=300"`
+	Heap   string `json:"heap" jsonschema:"id or name" rule:"max=300"`
+	Limit  int    `json:"limit" jsonschema:"default 50" rule:"min=1,max=200"`
+	Cursor string `json:"cursor" rule:"max=300"`
+}
+
+// Tag is a tag with its own parents, and how many blocks are right below it.
+type Tag struct {
+	ID       string `json:"id"`
+	Heap     string `json:"heap"`
+	Title    string `json:"title"`
+	Parents  []Ref  `json:"parents"`
+	Children int    `json:"children"`
+}
+
+type tagsOut struct {
+	Count      int     `json:"count"`
+	Tags       []Tag   `json:"tags"`
+	NextCursor *string `json:"next_cursor,omitempty"`
+}
+
+func (s *Service) listTags(ctx context.Context, in tagsIn) (tagsOut, error) {
+	out := tagsOut{Tags: []Tag{}}
+	heaps, err := who.From(ctx).Readable(in.Heap)
+	if err != nil || len(heaps) == 0 {
+		return out, err
+	}
+	args := db.Args{}
+	cond := " AND b.type = 'tag' AND b.trashed_at IS NULL"
+	if q := who.Fold(in.Query); q != "" { // not LIKE: % and _ are characters like any other
+		cond += " AND replace(b.title_folded, " + args.Add(q) + ", '') <> b.title_folded"
+	}
+	found, next, err := s.newest(ctx, filter{Limit: in.Limit, Cursor: in.Cursor}, heaps, cond, args)
+	if err != nil {
+		return out, err
+	}
+	out.NextCursor = next
+	lines := listOut{}
+	if err := s.fill(ctx, in.Limit, &lines, found, func(r *row) *string { return op.Cursor(strconv.FormatInt(r.UpdatedAt, 10), r.ID) }); err != nil {
+		return out, err
+	}
+	if lines.NextCursor != nil {
+		out.NextCursor = lines.NextCursor
+	}
+	for _, l := range lines.Blocks {
+		t := Tag{ID: l.ID, Heap: l.Heap, Title: l.Title, Parents: l.Tags}
+		if err := s.db.One(ctx, `SELECT count(*) FROM relation r JOIN block b ON b.id = r.from_block WHERE r.to_block = $1 AND r.kind = 'tag' AND b.trashed_at IS NULL`, []any{l.ID}, &t.Children); err != nil {
+			return out, err
+		}
+		out.Tags = append(out.Tags, t)
+	}
+	out.Count = len(out.Tags)
+	return out, nil
+}
