@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -87,4 +88,28 @@ func TestEveryPieceFindsItsDocument(t *testing.T) {
 			t.Fatalf("%q doesn't find %q: Tokens %q of %q", piece, docs[n], texts(piece), texts(docs[n]))
 		}
 	})
+}
+
+// TestAQueryOfLigaturesIsReadInOnePass: each ﷺ is four words, all of them out of one piece as long as the query.
+func TestAQueryOfLigaturesIsReadInOnePass(t *testing.T) {
+	took := func(n int) time.Duration {
+		s, least := strings.Repeat("ﷺ", n), time.Hour
+		for range 3 {
+			begin := time.Now()
+			parse(s, false)
+			least = min(least, time.Since(begin))
+		}
+		return least
+	}
+	if short, long := took(500), took(4000); long > 24*short { // 8 times where the work grows with the text, 64 where with its square
+		t.Errorf("500 take %v, 4000 take %v", short, long)
+	}
+}
+
+func TestStopWordsAreNoLongerThanTheyMayBe(t *testing.T) {
+	for w := range stopWords {
+		if len(w) > mostOfAStopWord {
+			t.Errorf("%q has %d bytes", w, len(w))
+		}
+	}
 }

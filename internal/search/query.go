@@ -42,6 +42,9 @@ type query struct {
 	asks   bool // it begins as a question does
 }
 
+// mostOfAStopWord is how many bytes the longest of them has, or more.
+const mostOfAStopWord = 16
+
 // stopWords leave a query unless nothing else is left.
 var stopWords = wordSet(`a an and are as at be been being but by can could did do does for from had has have he her
 	hers him his how i if in into is it its me my of on or our she should so some such than that the their them then there
@@ -239,7 +242,8 @@ func split(text string, ts []words.Token) []phrase {
 		for _, t := range ts[from:i] {
 			p.terms = append(p.terms, t.Text)
 		}
-		add(p, i-from == 1 && stopWords[strings.ToLower(text[t.From:t.To])])
+		// One character may be several words in writing (ﷺ), so a token may come from a piece as long as the query.
+		add(p, i-from == 1 && t.To-t.From <= mostOfAStopWord && stopWords[strings.ToLower(text[t.From:t.To])])
 	}
 	if digits && pairs < 2 {
 		return []phrase{whole(ts)}
