@@ -77,10 +77,7 @@ func (a *asking) common(best []candidate) []common {
 	asked := map[string]bool{}
 	for _, s := range a.scored {
 		ph := a.phrases[s.phrase]
-		for _, t := range ph.terms {
-			asked[t] = true
-		}
-		for _, t := range ph.forms {
+		for _, t := range slices.Concat(ph.terms, ph.forms) {
 			asked[t] = true
 		}
 	}
@@ -138,13 +135,8 @@ func (a *asking) telling(terms map[string]*common) []common {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), strings.Compare(a.term, b.term))
 	})
 	list = list[:min(len(list), commonTerms)]
-	for i := range list {
-		if i > 0 {
-			list[i].weight /= list[0].weight
-		}
-	}
-	if len(list) > 0 {
-		list[0].weight = 1
+	for i := range slices.Backward(list) { // the first one last: the others are measured by it
+		list[i].weight /= list[0].weight
 	}
 	return list
 }

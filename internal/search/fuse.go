@@ -113,10 +113,7 @@ func (a *asking) rank(ctx context.Context, limit int) ([]Hit, bool, error) {
 			hits.add(c.Hit)
 		}
 	}
-	if len(hits.hits) > limit {
-		return hits.hits[:limit], true, nil
-	}
-	return hits.hits, false, nil
+	return hits.hits[:min(len(hits.hits), limit)], len(hits.hits) > limit, nil
 }
 
 // sorted makes the scores of candidates and puts the best first.

@@ -116,7 +116,7 @@ func (s *Service) search(ctx context.Context, in searchIn) (searchOut, error) {
 	}
 	for _, h := range found.Hits {
 		if card, ok := cards[h.Kind][h.Thing]; ok {
-			out.Results = append(out.Results, result{card.ID, card.Title, card.URL})
+			out.Results = append(out.Results, result(card))
 		}
 	}
 	return out, nil

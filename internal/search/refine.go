@@ -19,7 +19,7 @@ const (
 	titleTerms  = 15      // a title of so many terms counts half
 )
 
-var spotShares = [...]float32{1, 0.5, 0.25}
+var spotShares = three{1, 0.5, 0.25}
 
 // refine adds to the text scores of the best candidates.
 func (a *asking) refine(ctx context.Context, best []candidate, limit int) error {
@@ -76,7 +76,7 @@ type refinement struct {
 	pairs  []float32 // by phrase: how often it and the next one stood near each other
 	titled []bool    // by phrase: it stands in the title
 	title  int       // terms of the title
-	spots  [len(spotShares)]float32
+	spots  three
 	weight []weight // by phrase
 }
 
@@ -89,7 +89,7 @@ func (r *refinement) read(x *index, th *thing, asked termSets) {
 	for i := range r.last {
 		r.last[i] = nowhere
 	}
-	r.title, r.spots = 0, [len(spotShares)]float32{}
+	r.title, r.spots = 0, three{}
 	spot, from, at := float32(0), nowhere, 0
 	for b := x.forward[x.offset[th.first]:x.offset[th.first+th.parts]]; len(b) > 0; {
 		v, n := binary.Uvarint(b)
@@ -110,12 +110,12 @@ func (r *refinement) read(x *index, th *thing, asked termSets) {
 			r.meet(i, at)
 		}
 		if at-from >= spotReach {
-			r.keep(spot)
+			r.spots.keep(spot)
 			spot, from = 0, at
 		}
 		spot = max(spot, r.together(at))
 	}
-	r.keep(spot)
+	r.spots.keep(spot)
 }
 
 // meet counts the neighbours of a phrase in the question that stood just before.
@@ -145,11 +145,13 @@ func (r *refinement) together(at int) (sum float32) {
 	return sum
 }
 
-// keep takes a place among the best ones.
-func (r *refinement) keep(spot float32) {
-	for k := range r.spots {
-		if spot > r.spots[k] {
-			r.spots[k], spot = spot, r.spots[k]
+// three are the best of some values, the highest first.
+type three [3]float32
+
+func (t *three) keep(v float32) {
+	for k := range t {
+		if v > t[k] {
+			t[k], v = v, t[k]
 		}
 	}
 }

@@ -103,21 +103,14 @@ func (x *index) setVectors(id string, packed [][]byte) {
 // nearness is how near a thing's pieces are to a question: the three best weigh 1, 3/4, 1/2. best is the piece that's nearest,
 // of so many.
 func (x *index) nearness(th *thing, q *embed.Query) (near float32, best, pieces int) {
-	var top [3]float32
+	var top three
 	for slot := th.vectors; slot != 0; slot = x.vectors.next[slot-1] {
 		d := max(q.Dot(x.vectors.packed(slot-1)), 0)
 		if pieces == 0 || d > top[0] {
 			best = pieces
 		}
 		pieces++
-		switch {
-		case d > top[0]:
-			top[0], top[1], top[2] = d, top[0], top[1]
-		case d > top[1]:
-			top[1], top[2] = d, top[1]
-		case d > top[2]:
-			top[2] = d
-		}
+		top.keep(d)
 	}
 	weights := [...]float32{0, 1, 1.75, 2.25}
 	return (top[0] + top[1]*3/4 + top[2]/2) / weights[min(max(pieces, 1), 3)], best, pieces
