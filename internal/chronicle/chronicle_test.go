@@ -221,8 +221,20 @@ func TestDecisionIsContextToo(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 		waits := a.As(t, a.Token(t, `{"name":"waits","rate":0,"propose_memory":true}`))
-		if h := find(add(waits, `{"external_ref":"p","title":"We buy a boat"}`)); h.Status != "proposed" {
-			t.Errorf("%+v", h)
+		boat := find(add(waits, `{"external_ref":"p","title":"We buy a boat"}`))
+		if boat.Status != "proposed" {
+			t.Errorf("%+v", boat)
+		}
+		// It's decided for agents once the owner says so.
+		told := func() bool {
+			return strings.Contains(string(a.Call(t, agent, "get_timeline", `{}`))+string(a.Call(t, agent, "search", `{"query":"boat"}`)), "buy a boat")
+		}
+		if told() {
+			t.Error("agents see a decision that waits for the owner")
+		}
+		a.Call(t, owner, "accept_proposal", `{"id":"`+boat.ID+`"}`)
+		if !told() {
+			t.Error("agents don't see a decision that was accepted")
 		}
 		// What the owner makes private is private as the decision too.
 		a.Call(t, owner, "set_context_private", `{"id":"`+id+`","private":true}`)

@@ -190,12 +190,15 @@ func (s *Service) addDecision(ctx context.Context, in decisionIn) (decisionOut, 
 // hushed tells of a row of decision that the owner made the context object that came with it private: so is it, then.
 const hushed = `EXISTS (SELECT 1 FROM context x WHERE x.id = decision.context AND x.private = 1)`
 
-// forAgents ends a condition on things of a kind with what keeps private ones from agents.
+// waiting tells of a row of decision that its context object waits for the owner, or was declined: then nobody decided it.
+const waiting = `EXISTS (SELECT 1 FROM context x WHERE x.id = decision.context AND x.status IN ('proposed', 'declined'))`
+
+// forAgents ends a condition on things of a kind with what keeps from agents what is private or not yet decided.
 func forAgents(c *who.Caller, kind string) string {
 	if c.Person || kind != kindDecision {
 		return "" // other kinds have a mark of their own
 	}
-	return ` AND NOT ` + hushed
+	return ` AND NOT ` + hushed + ` AND NOT ` + waiting
 }
 
 // momentOf reads when something happened in the account's zone; nil where nothing was given.
