@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"strconv"
 
 	"cairn/internal/db"
 	"cairn/internal/fault"
@@ -174,22 +175,24 @@ func nearDuplicate(tx *db.Tx, c *who.Caller, o *object) (*object, error) {
 	return nil, nil
 }
 
-// sameSubject says which objects of a heap ($1) are of a subject ($2) and kind ($3). Status isn't in it: it leads SQLite along
-// an index over all that stands. And without a subject that isn't empty no index by subject is used.
-const sameSubject = `o.heap = $1 AND o.subject_folded = $2 AND o.subject_folded <> '' AND o.kind = $3 AND o.trashed_at IS NULL ORDER BY o.at DESC, o.id DESC`
+// sameSubject says which current objects of a heap ($1) are of a subject ($2) and kind ($3), the newest maxSimilar of them; $4 is
+// 1 where private ones count. Status is in it as an expression: else it leads SQLite along an index over all that stands. And
+// without a subject that isn't empty no index by subject is used.
+var sameSubject = `o.heap = $1 AND o.subject_folded = $2 AND o.subject_folded <> '' AND o.kind = $3 AND o.status || '' = 'current' AND o.private <= $4
+	AND o.trashed_at IS NULL ORDER BY o.at DESC, o.id DESC LIMIT ` + strconv.Itoa(maxSimilar)
 
 // neighbours gives the ids of current objects of the same kind and subject, newest first.
 func (s *Service) neighbours(tx *db.Tx, o *object, c *who.Caller) ([]string, error) {
 	if o.SubjectFolded == "" {
 		return nil, nil
 	}
-	found, err := selectContext(tx, sameSubject, o.Heap, o.SubjectFolded, o.Kind)
+	found, err := selectContext(tx, sameSubject, o.Heap, o.SubjectFolded, o.Kind, db.Flag(c.Person))
 	if err != nil {
 		return nil, err
 	}
 	var ids []string
 	for _, f := range found {
-		if f.Status == current && f.visible(c) && len(ids) < maxSimilar {
+		if f.visible(c) {
 			ids = append(ids, f.ID)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"cairn/internal/apptest"
 	"cairn/internal/fault"
@@ -167,6 +168,41 @@ func TestWhyAPrivateOneTookAnothersPlaceIsPrivateToo(t *testing.T) {
 		}
 		if mine := string(a.Call(t, me, "list_changes", `{}`)); !strings.Contains(mine, second) || !strings.Contains(mine, "my aunt") {
 			t.Errorf("the owner doesn't see why: %s", mine)
+		}
+	})
+}
+
+// Of many objects of one subject an answer lists the newest that stand and may be seen: neither private nor superseded ones
+// take the place of others.
+func TestSimilarAreTheNewestThatMayBeSeen(t *testing.T) {
+	both(t, func(t *testing.T, a *apptest.App, agent, _ context.Context) {
+		me := a.Person(t)
+		var seen, all []string
+		for i := range 30 {
+			a.Clock.Move(time.Minute)
+			id := remember(t, a, agent, about("preference", "ice", fmt.Sprint("I like flavour number ", i)))[0].ID
+			switch i % 5 {
+			case 3:
+				a.Call(t, me, "set_context_private", `{"id":"`+id+`","private":true}`)
+				all = append(all, id)
+			case 4:
+				a.Call(t, me, "retire_context", `{"id":"`+id+`"}`)
+			default:
+				seen, all = append(seen, id), append(all, id)
+			}
+		}
+		newest := func(ids []string) []string {
+			slices.Reverse(ids)
+			return ids[:min(len(ids), 20)]
+		}
+		seen, all = newest(seen), newest(all)
+		if got := remember(t, a, me, about("preference", "ice", "I like none"))[0]; !slices.Equal(got.Similar, all) {
+			t.Errorf("the owner is told of %q, want %q", got.Similar, all)
+		} else {
+			a.Call(t, me, "retire_context", `{"id":"`+got.ID+`"}`)
+		}
+		if got := remember(t, a, agent, about("preference", "ice", "I like all of them"))[0].Similar; !slices.Equal(got, seen) {
+			t.Errorf("an agent is told of %q, want %q", got, seen)
 		}
 	})
 }

@@ -35,7 +35,9 @@ func TestLineageLeavesOutWhatIsOfOtherThings(t *testing.T) {
 		if err := a.Jobs.Due(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		of := func(idea string) lineage { return get[lineage](t, a, agent, "trace_lineage", `{"idea":`+quote(idea)+`}`) }
+		of := func(idea string) lineage {
+			return get[lineage](t, a, agent, "trace_lineage", `{"idea":`+quote(idea)+`}`)
+		}
 		if l := of("remote work"); !slices.Equal(l.texts(), []string{"Remote work is good for me", "Working from home makes me focus better"}) || l.Best.Text != "Remote work is good for me" ||
 			l.First.Text != "Working from home makes me focus better" {
 			t.Errorf("%+v", l)

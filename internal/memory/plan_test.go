@@ -18,7 +18,7 @@ func TestContextIsLookedUpAlongItsIndexes(t *testing.T) {
 	defer d.Close()
 	for where, want := range map[string]string{sameSubject: "INDEX context_subject (heap=? AND subject_folded=?)", correctionsIn(`($1)`): "COVERING INDEX context_guards (heap=?)",
 		`o.id IN ($1, $2)`: "(id=?)"} {
-		args := []any{"a", "b", "c"}[:strings.Count(where, "$")]
+		args := []any{"a", "b", "c", 1}[:strings.Count(where, "$")]
 		if strings.HasPrefix(where, "o.heap IN") {
 			args = args[:1]
 		}
