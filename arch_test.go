@@ -45,14 +45,15 @@ var may = map[string][]string{
 	"job":       {"db", "who"},
 	"chronicle": {"change", "db", "fault", "meaning", "op", "rawjson", "search", "who", "words"},
 	"memory":    {"audit", "change", "chronicle", "db", "fault", "job", "meaning", "op", "rawjson", "search", "who", "words"},
+	"prompt":    {"fault", "op", "rawjson", "who"},
 	"skill":     {"fault", "op", "who"},
 	"block":     {"change", "db", "doc", "doc/markdown", "doc/version", "doc/view", "fault", "meaning", "op", "rawjson", "search", "who"},
 	"task":      {"change", "db", "fault", "meaning", "op", "rawjson", "search", "who"},
 	"edge":      {"audit", "db", "fault", "rawjson", "who"},
-	"mcp":       {"edge", "fault", "op", "rawjson", "who"},
+	"mcp":       {"edge", "fault", "op", "prompt", "rawjson", "who"},
 	"web":       {"account", "edge", "fault", "oauth", "op", "rawjson", "signin", "who"},
 	"cli":       {"config", "fault", "mcp", "op", "rawjson", "who"},
-	"app":       {"account", "audit", "block", "change", "cli", "config", "db", "edge", "embed", "fault", "fetch", "job", "mail", "mcp", "meaning", "memory", "oauth", "op", "search", "signin", "skill", "task", "web", "who"},
+	"app":       {"account", "audit", "block", "change", "cli", "config", "db", "edge", "embed", "fault", "fetch", "job", "mail", "mcp", "meaning", "memory", "oauth", "op", "prompt", "search", "signin", "skill", "task", "web", "who"},
 	"apptest":   {"account", "app", "config", "db", "db/dbtest", "fault", "op", "who"},
 }
 

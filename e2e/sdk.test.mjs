@@ -7,7 +7,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { bin, npm, startCairn, tempDir, cleanEnv } from './cairn.mjs'
-import { taskStory } from './story.mjs'
+import { promptStory, taskStory } from './story.mjs'
 
 const me = { name: 'cairn-e2e', version: '1.0.0' }
 
@@ -41,6 +41,7 @@ async function withClient(t, client, transport) {
   await client.connect(transport)
   assert.equal(client.getServerVersion()?.name, 'Cairn')
   await taskStory(client)
+  await promptStory(client)
 }
 
 test('HTTP', async (t) => {

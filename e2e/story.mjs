@@ -68,3 +68,32 @@ async function call(client, name, args) {
   assert.ok(!result.isError, `${name}: ${JSON.stringify(result)}`)
   return result
 }
+
+/** What a person calls by name. client: as for taskStory, with listPrompts, getPrompt and complete. */
+export async function promptStory(client) {
+  const { prompts } = await client.listPrompts()
+  assert.deepEqual(prompts.map((p) => p.name), ['plan_day', 'start_session', 'wrap_up_session'])
+  const name = `Mend the fence ${Date.now()}`
+  const { id } = (await call(client, 'create_personal_task', { name })).structuredContent
+
+  const plan = await prompt(client, 'plan_day', { day: 'today' })
+  const due = JSON.parse(plan.match(/`list_tasks (\{.*?\})`/)[1])
+  assert.ok(find(await call(client, 'list_tasks', due), id), `${JSON.stringify(due)} lacks the task`)
+  assert.match(await prompt(client, 'wrap_up_session', {}), /`capture_context /)
+  assert.ok((await prompt(client, 'start_session', { topic: name, heap: 'Personal' })).includes(`[task ${id}]`), 'the pack lacks the task')
+  assert.match(await prompt(client, 'start_session', {}), /Ask the owner/)
+  await assert.rejects(client.getPrompt({ name: 'plan_day', arguments: { day: 'someday' } }), (e) => e.code === -32602 && /someday/.test(e.message))
+  await assert.rejects(client.getPrompt({ name: 'nope' }), (e) => e.code === -32602)
+
+  const { completion } = await client.complete({
+    ref: { type: 'ref/prompt', name: 'start_session' }, argument: { name: 'heap', value: 'p' },
+  })
+  assert.deepEqual(completion.values, ['Personal'])
+  await call(client, 'complete_task', { task_id: id })
+}
+
+async function prompt(client, name, args) {
+  const { messages } = await client.getPrompt({ name, arguments: args })
+  assert.deepEqual(messages.map((m) => [m.role, m.content.type]), [['user', 'text']])
+  return messages[0].content.text
+}

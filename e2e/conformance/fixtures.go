@@ -32,13 +32,15 @@ func Register(s *mcp.Server) {
 	s.AddReceivingMiddleware(lend)
 }
 
-// lend answers for the features that the suite asks for and Cairn doesn't have: completion of arguments, and subscription
-// by request as it was before 2026-07-28.
+// lend answers for what the suite asks for and Cairn doesn't have: completion of arguments of its own prompts, and
+// subscription by request as it was before 2026-07-28.
 func lend(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		switch method {
 		case "completion/complete":
-			return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{"test one", "test two"}}}, nil
+			if p, ok := req.GetParams().(*mcp.CompleteParams); ok && p.Ref != nil && strings.HasPrefix(p.Ref.Name, "test_") {
+				return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{"test one", "test two"}}}, nil
+			}
 		case "resources/subscribe", "resources/unsubscribe":
 			if !modern(req) {
 				return nothing{}, nil

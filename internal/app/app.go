@@ -36,6 +36,7 @@ import (
 	"cairn/internal/memory"
 	"cairn/internal/oauth"
 	"cairn/internal/op"
+	"cairn/internal/prompt"
 	"cairn/internal/search"
 	"cairn/internal/signin"
 	"cairn/internal/skill"
@@ -142,7 +143,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	if c.Debug {
 		sdkLog = o.Log
 	}
-	a.Tools = mcp.New(a.Runner, Version, sdkLog, o.Fixtures, skills()...)
+	a.Tools = mcp.New(a.Runner, Version, sdkLog, o.Fixtures, mcp.Beside{Skills: skills(), Prompts: prompt.All(), Now: d.Now})
 	a.watch()
 	return a, nil
 }

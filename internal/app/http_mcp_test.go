@@ -30,8 +30,8 @@ func TestInitialize(t *testing.T) {
 			for as, path := range map[string]string{"": "/mcp", "rw": "/mcp", "counted": "/functions/v1/mcp-server"} {
 				table = append(table, scenario{name: v + "/" + name + "/" + as, do: "POST " + path, as: as, body: `{"jsonrpc":"2.0","id":"i","method":"initialize"` + params + `}`, status: 200,
 					header: []string{"Content-Type: application/json", "-Mcp-Session-Id"},
-					want:   []string{`"id":"i"`, `"protocolVersion":"` + negotiated + `"`, `"name":"Cairn"`, `"version":"`, `"tools":{`, `"experimental":{}`, `"resources":{}`, `"io.modelcontextprotocol/skills":{}`},
-					not:    []string{"sampling", "elicitation", `"prompts"`, `"logging"`}})
+					want:   []string{`"id":"i"`, `"protocolVersion":"` + negotiated + `"`, `"name":"Cairn"`, `"version":"`, `"tools":{`, `"experimental":{}`, `"resources":{}`, `"prompts":{}`, `"completions":{}`, `"io.modelcontextprotocol/skills":{}`},
+					not:    []string{"sampling", "elicitation", `"logging"`}})
 			}
 		}
 		table = append(table, scenario{name: v + "/stream", headers: []string{"Accept: application/json, text/event-stream"}, status: 200, want: []string{`"protocolVersion":"` + negotiated + `"`},
@@ -53,7 +53,7 @@ func TestInitialize(t *testing.T) {
 func TestOpenDoors(t *testing.T) {
 	discover := modern.request("", "1", "server/discover", "", "")
 	discover.name, discover.status = "server/discover", 200
-	discover.want = []string{`"supportedVersions":["2026-07-28"`, `"tools":{`, `"resources":{}`, `"io.modelcontextprotocol/skills":{}`, `"cacheScope":"private"`, `"resultType":"complete"`, `"name":"Cairn"`}
+	discover.want = []string{`"supportedVersions":["2026-07-28"`, `"tools":{`, `"resources":{}`, `"prompts":{}`, `"completions":{}`, `"io.modelcontextprotocol/skills":{}`, `"cacheScope":"private"`, `"resultType":"complete"`, `"name":"Cairn"`}
 	health := []string{`"status":"ok"`, `"version":"`, `"components":{"database":{"state":"`, `"model":{"state":"closed","failures":0}`, `"metrics":{`, `"requests":`, `"errors":`, `"tools":`}
 	ping := modern.request("rw", "1", "ping", "", "")
 	ping.name, ping.status, ping.want = "ping in modern MCP", 404, []string{`"code":-32601`}

@@ -44,7 +44,7 @@ func onStdio(t *testing.T, caller func(context.Context) (*who.Caller, error), in
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}))
-	h := NewHandler(New(runner, "1", log, nil), &edge.Edge{Public: &url.URL{Scheme: "http", Host: "localhost"}, Log: log}, nil, nil)
+	h := NewHandler(New(runner, "1", log, nil, Beside{}), &edge.Edge{Public: &url.URL{Scheme: "http", Host: "localhost"}, Log: log}, nil, nil)
 	var out bytes.Buffer
 	if err := h.Stdio(context.Background(), in, &out, caller); err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/op"
+	"cairn/internal/prompt"
 	"cairn/internal/rawjson"
 	"cairn/internal/who"
 )
@@ -47,7 +48,15 @@ type Tools struct {
 	entries []entry
 	log     *slog.Logger // of the SDK
 
-	fixtures bool // the SDK's server has tools that are no operations
+	prompts  *prompts // nil = there are none
+	fixtures bool     // the SDK's server has tools that are no operations
+}
+
+// Beside is what is served beside the tools.
+type Beside struct {
+	Skills  []Skill
+	Prompts []*prompt.Prompt
+	Now     func() int64 // in microseconds since 1970 UTC; prompts ask it
 }
 
 // entry is a tool of the list, as bytes made once.
@@ -56,16 +65,16 @@ type entry struct {
 	plain, full []byte // without and with its output schema
 }
 
-// New makes the tools of a runner, and serves skills beside them. fixtures, if not nil, adds further tools to the SDK's server:
+// New makes the tools of a runner, and serves what is beside them. fixtures, if not nil, adds further tools to the SDK's server:
 // the conformance suite's.
-func New(runner *op.Runner, version string, log *slog.Logger, fixtures func(*sdk.Server), skills ...Skill) *Tools {
+func New(runner *op.Runner, version string, log *slog.Logger, fixtures func(*sdk.Server), beside Beside) *Tools {
 	caps := &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Experimental: map[string]any{}}
-	if len(skills) > 0 {
+	if len(beside.Skills) > 0 {
 		declareSkills(caps)
 	}
 	info, _ := json.Marshal(map[string]string{"name": Name, "version": version})
 	t := &Tools{runner: runner, info: info, log: log}
-	t.server = sdk.NewServer(&sdk.Implementation{Name: Name, Version: version}, &sdk.ServerOptions{
+	options := &sdk.ServerOptions{
 		Instructions: instructions,
 		Logger:       log,
 		PageSize:     1000, // tools/list is one page here as on the direct path
@@ -76,16 +85,24 @@ func New(runner *op.Runner, version string, log *slog.Logger, fixtures func(*sdk
 				c.TTLMs = toolTTL
 			}
 		},
-	})
+	}
+	if len(beside.Prompts) > 0 {
+		t.prompts = &prompts{t, beside.Prompts, beside.Now}
+		caps.Prompts, options.CompletionHandler = &sdk.PromptCapabilities{}, t.prompts.complete
+	}
+	t.server = sdk.NewServer(&sdk.Implementation{Name: Name, Version: version}, options)
 	for _, o := range runner.Ops() {
 		tool := describe(o)
 		t.server.AddTool(tool, t.handle)
 		t.entries = append(t.entries, entry{op: o, plain: list(tool, o, false), full: list(tool, o, true)})
 	}
-	if len(skills) > 0 {
-		if err := serveSkills(t.server, skills); err != nil {
+	if len(beside.Skills) > 0 {
+		if err := serveSkills(t.server, beside.Skills); err != nil {
 			panic(err) // a method of the SDK's own has the name
 		}
+	}
+	if t.prompts != nil {
+		t.prompts.serve(t.server)
 	}
 	if fixtures != nil {
 		t.fixtures = true
@@ -219,6 +236,12 @@ func (t *Tools) guard(next sdk.MethodHandler) sdk.MethodHandler {
 				return t.listed(who.From(ctx), ts, l), nil
 			}
 			return res, err
+		case "prompts/list":
+			res, err := next(ctx, method, req)
+			if l, ok := res.(*sdk.ListPromptsResult); ok && t.prompts != nil {
+				t.prompts.visible(who.From(ctx), l)
+			}
+			return res, err
 		}
 		return next(ctx, method, req)
 	}
@@ -318,10 +341,7 @@ func (t *Tools) handle(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Call
 	if err != nil {
 		f := fault.From(err)
 		if f.Kind == fault.Internal {
-			if m := peeked(ctx); m != nil {
-				m.broke.Store(true)
-			}
-			return nil, &jsonrpc.Error{Code: int64(f.Kind.Wire().Code), Message: f.Message, Data: faultData(f)}
+			return nil, rpcError(ctx, f)
 		}
 		body, _ := rawjson.Marshal(f.Body())
 		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: string(body)}}, StructuredContent: json.RawMessage(body)}, nil

@@ -88,6 +88,9 @@ func (r *Runner) Admit(ctx context.Context, name string) (context.Context, *Op, 
 	return context.WithValue(ctx, admittedKey{}, o), o, nil
 }
 
+// May tells whether a caller's rights reach to an operation. No limit counts it.
+func (r *Runner) May(c *who.Caller, name string) bool { return r.may(c, r.byName[name], name) == nil }
+
 func (r *Runner) may(c *who.Caller, o *Op, name string) error {
 	switch {
 	case c == nil:

@@ -114,7 +114,7 @@ func newSite(t testing.TB, name string) *site {
 			return nil, fault.New(fault.TokenInvalid, "The token is not valid")
 		}}
 	stop := make(chan struct{})
-	x.web = &web.Server{Runner: runner, Edge: e, MCP: mcp.NewHandler(mcp.New(runner, "test", log, nil), e, func(context.Context) any { return nil }, stop), Metrics: http.NotFoundHandler(),
+	x.web = &web.Server{Runner: runner, Edge: e, MCP: mcp.NewHandler(mcp.New(runner, "test", log, nil, mcp.Beside{}), e, func(context.Context) any { return nil }, stop), Metrics: http.NotFoundHandler(),
 		Ready: d.Ping, Stop: stop, Version: "test", Signin: x.signin}
 	x.Config.Handler = x.web.Handler()
 	x.Start()

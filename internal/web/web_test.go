@@ -106,7 +106,7 @@ func serve(t *testing.T) *server {
 			return &who.Caller{Actor: "token:1", Token: "1", AllAreas: true, Write: true}, nil
 		}}
 	stop := make(chan struct{})
-	h := mcp.NewHandler(mcp.New(runner, "test", log, nil), e, func(context.Context) any { return none{} }, stop)
+	h := mcp.NewHandler(mcp.New(runner, "test", log, nil, mcp.Beside{}), e, func(context.Context) any { return none{} }, stop)
 	s.Server = httptest.NewServer((&web.Server{Runner: runner, Edge: e, MCP: h, Metrics: http.NotFoundHandler(), Ready: d.Ping, Stop: stop}).Handler())
 	t.Cleanup(func() {
 		s.Close()
