@@ -27,7 +27,7 @@ CREATE TABLE context (
 CREATE INDEX context_heap ON context (heap, status, at);
 CREATE INDEX context_guards ON context (heap, at) WHERE kind = 'correction' AND status = 'current';
 CREATE INDEX context_same ON context (heap, folded);
-CREATE INDEX context_subject ON context (heap, subject_folded) WHERE subject_folded <> '';
+CREATE INDEX context_subject ON context (heap, subject_folded, kind, at, id) WHERE subject_folded <> '';
 CREATE INDEX context_source ON context (source) WHERE source IS NOT NULL;
 CREATE INDEX context_actor ON context (actor, created_at) WHERE status = 'proposed';
 
