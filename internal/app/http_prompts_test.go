@@ -82,6 +82,36 @@ func TestPromptsAreOfferedByRight(t *testing.T) {
 	}
 }
 
+// Who may write, but has no heap to write to, is told of reading alone.
+func TestPromptsPromiseNoWriteToWhatIsSharedToRead(t *testing.T) {
+	apptest.Each(t, nil, func(t *testing.T, a *apptest.App) {
+		w := settle(t, a)
+		reader := a.Account(t, "Reader")
+		a.Call(t, a.Person(t), "invite_member", `{"heap":"Work","account":"reader","role":"viewer"}`)
+		var out struct {
+			Invites []struct{ ID string }
+			Secret  string
+		}
+		apptest.Decode(t, a.Call(t, reader, "list_invites", `{}`), &out)
+		a.Call(t, reader, "respond_invite", `{"invite_id":"`+out.Invites[0].ID+`","accept":true}`)
+		var shared struct{ Heap struct{ ID string } }
+		apptest.Decode(t, a.Call(t, a.Person(t), "get_heap", `{"heap":"Work"}`), &shared)
+		apptest.Decode(t, a.Call(t, a.PersonNamed(t, "Reader"), "create_token", `{"name":"viewer","rate":0,"heaps":["`+shared.Heap.ID+`"]}`), &out)
+		w.tokens["viewer"] = out.Secret
+		if text := promptText(t, w, modern, "viewer", "start_session", `{}`); !strings.Contains(text, "You may only read here.") {
+			t.Error(text)
+		}
+		text := promptText(t, w, modern, "viewer", "plan_day", `{}`)
+		if !strings.Contains(text, "list_tasks") || strings.Contains(text, "update_task") || strings.Contains(text, "upsert_daily_note") {
+			t.Error(text)
+		}
+		r := w.send(t, modern.request("viewer", "1", "prompts/get", "wrap_up_session", `"name":"wrap_up_session"`))
+		if e := read(t, r).Error; e == nil || e.Code != -32602 {
+			t.Errorf("%d %s", r.Status, r.Body)
+		}
+	})
+}
+
 var (
 	namedCall = regexp.MustCompile("`([a-z_]+) ([^`]*)`")
 	nameLike  = regexp.MustCompile(`[a-z]+(?:_[a-z]+)+|\b(?:search|fetch)\b`)

@@ -11,6 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"cairn/internal/fault"
+	"cairn/internal/op"
 	"cairn/internal/prompt"
 	"cairn/internal/who"
 )
@@ -42,9 +43,11 @@ func (p *prompts) serve(server *sdk.Server) {
 	}
 }
 
-// may tells whether a caller may call an operation.
+// may tells whether a caller may call an operation, and has a heap to write to where it writes.
 func (p *prompts) may(c *who.Caller) func(string) bool {
-	return func(name string) bool { return p.tools.runner.May(c, name) }
+	return func(name string) bool {
+		return p.tools.runner.May(c, name) && (p.tools.runner.Find(name).Effect == op.Read || slices.ContainsFunc(c.Heaps, who.Heap.Writable))
+	}
 }
 
 // offered finds a prompt that is offered to a caller.
@@ -71,8 +74,8 @@ func (p *prompts) text(ctx context.Context, one *prompt.Prompt, args map[string]
 	if _, err := p.offered(c, one.Name); err != nil {
 		return "", err
 	}
-	return one.Text(prompt.Asked{Caller: c, Now: p.moment(c), Args: args, May: p.may(c), Run: func(op string, args json.RawMessage) ([]byte, error) {
-		res, err := p.tools.runner.Run(ctx, op, args)
+	return one.Text(prompt.Asked{Caller: c, Now: p.moment(c), Args: args, May: p.may(c), Run: func(name string, args json.RawMessage) ([]byte, error) {
+		res, err := p.tools.runner.Run(ctx, name, args)
 		return res.JSON, err
 	}})
 }
