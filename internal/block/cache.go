@@ -24,6 +24,7 @@ type cache struct {
 type cached struct {
 	hash string
 	doc  *doc.Doc
+	json []byte // its canonical JSON, if it was written here
 	size int
 }
 
@@ -32,26 +33,32 @@ func newCache(most int) *cache {
 }
 
 func (c *cache) get(hash string) *doc.Doc {
+	d, _ := c.both(hash)
+	return d
+}
+
+// both gives a document with its JSON, as far as they are here.
+func (c *cache) both(hash string) (*doc.Doc, []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.by[hash]
 	if e == nil {
-		return nil
+		return nil, nil
 	}
 	c.order.MoveToFront(e)
-	return e.Value.(*cached).doc
+	return e.Value.(*cached).doc, e.Value.(*cached).json
 }
 
-// put keeps a document; the one put last stays, whatever its size.
-func (c *cache) put(hash string, d *doc.Doc) {
-	size := 3*d.Bytes() + 400*d.Len() + 200 // about what its nodes take
+// put keeps a document, with its JSON if that is at hand; the one put last stays, whatever its size.
+func (c *cache) put(hash string, d *doc.Doc, json []byte) {
+	size := 3*d.Bytes() + 400*d.Len() + len(json) + 200 // about what its nodes take
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.by[hash]; e != nil {
 		c.order.MoveToFront(e)
 		return
 	}
-	c.by[hash] = c.order.PushFront(&cached{hash, d, size})
+	c.by[hash] = c.order.PushFront(&cached{hash, d, json, size})
 	for c.bytes += size; c.bytes > c.most && c.order.Len() > 1; {
 		last := c.order.Remove(c.order.Back()).(*cached)
 		delete(c.by, last.hash)

@@ -28,9 +28,12 @@ type step struct {
 }
 
 // plan works out the step from one document to the next.
-func plan(from, to *doc.Doc) step {
+func (s *Service) plan(from, to *doc.Doc) step {
 	st := step{d: to, hash: to.Hash(), json: to.JSON()}
-	before := from.JSON()
+	_, before := s.docs.both(from.Hash())
+	if before == nil {
+		before = from.JSON()
+	}
 	st.body = version.Delta(st.json, before)
 	diff := version.Diff(from, to)
 	ids := diff.IDs()
@@ -38,8 +41,17 @@ func plan(from, to *doc.Doc) step {
 		ids = append(ids, doc.RootID)
 	}
 	st.nodes = nodeList(ids)
-	st.refs = newRefs(from, to)
+	if refer(diff) {
+		st.refs = newRefs(from, to)
+	}
 	return st
+}
+
+// refer tells whether a node that changed refers to something: else what the document refers to is the same.
+func refer(diff *version.Changes) bool {
+	some := func(n *doc.Node) bool { return len(n.Refs()) > 0 }
+	return slices.ContainsFunc(diff.Added, some) || slices.ContainsFunc(diff.Removed, some) ||
+		slices.ContainsFunc(diff.Edited, func(e version.Edit) bool { return some(e.Before) || some(e.After) })
 }
 
 func nodeList(ids []string) string {
@@ -113,7 +125,7 @@ func (s *Service) current(in reader, r *row) (*doc.Doc, error) {
 	if d.Hash() != r.Hash {
 		return nil, nil
 	}
-	s.docs.put(r.Hash, d)
+	s.docs.put(r.Hash, d, nil)
 	return d, nil
 }
 
@@ -197,7 +209,7 @@ func (s *Service) past(in reader, r *row, n int64, hash string) (*doc.Doc, error
 	if d.Hash() != hash {
 		return nil, fmt.Errorf("version %d of block %s isn't what its hash says", n, r.ID)
 	}
-	s.docs.put(hash, d)
+	s.docs.put(hash, d, nil)
 	return d, nil
 }
 

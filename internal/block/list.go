@@ -184,10 +184,9 @@ func (s *Service) search(ctx context.Context, in searchIn) (listOut, error) {
 	if err != nil || len(heaps) == 0 {
 		return listOut{Blocks: []Listed{}}, err
 	}
-	args := db.Args{}
-	cond, err := in.where(s, ctx, heaps, &args)
-	if err != nil {
-		return listOut{}, err
+	args, cond := db.Args{}, ""
+	if in.Type != "" {
+		cond = " AND b.type = " + args.Add(in.Type)
 	}
 	key, err := op.ReadCursor(in.Cursor, 1)
 	if err != nil {
@@ -200,13 +199,21 @@ func (s *Service) search(ctx context.Context, in searchIn) (listOut, error) {
 		}
 	}
 	limit := op.NewPage(in.Limit).Limit
-	for want := start + limit + 1; ; want *= 4 { // filters may leave few of the best: then look further
+	want := start + limit + 1
+	var below map[string]bool // the tag's blocks, of which reading each that is found would take longer
+	if in.Tag != "" {
+		if below, err = s.below(ctx, heaps, in.Tag); err != nil || len(below) == 0 {
+			return listOut{Blocks: []Listed{}}, err
+		}
+		want *= 16
+	}
+	for ; ; want *= 8 { // filters may leave few of the best: then look further
 		res, err := s.find.Find(ctx, who.IDs(heaps), []string{kind}, in.Query, want)
 		if err != nil {
 			return listOut{}, err
 		}
 		out := listOut{Blocks: []Listed{}, Note: res.Note}
-		found, place, err := s.passing(ctx, res.Hits, start, limit+1, cond, args)
+		found, place, err := s.passing(ctx, res.Hits, start, limit+1, below, cond, args)
 		if err != nil {
 			return out, err
 		}
@@ -220,13 +227,30 @@ func (s *Service) search(ctx context.Context, in searchIn) (listOut, error) {
 	}
 }
 
-// passing gives the first limit of the hits from start on that pass the filters, with their places among the hits.
-func (s *Service) passing(ctx context.Context, hits []search.Hit, start, limit int, cond string, args db.Args) (found []*row, place []int, err error) {
-	for i := min(start, len(hits)); i < len(hits) && len(found) < limit; i += atOnce {
-		part := hits[i:min(i+atOnce, len(hits))]
-		ids := make([]string, len(part))
-		for j, h := range part {
-			ids[j] = h.Thing
+// below gives the ids of the blocks right below a tag.
+func (s *Service) below(ctx context.Context, heaps []who.Heap, name string) (map[string]bool, error) {
+	t, err := tagNamed(s.reader(ctx), heaps, "tag", name)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := column(s.rows(ctx), `SELECT from_block FROM relation WHERE to_block = $1 AND kind = 'tag'`, t.ID)
+	set := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set, err
+}
+
+// passing gives the first limit of the hits from start on that are among these (nil = any) and pass the filters, with their places
+// among the hits.
+func (s *Service) passing(ctx context.Context, hits []search.Hit, start, limit int, among map[string]bool, cond string, args db.Args) (found []*row, place []int, err error) {
+	for i := min(start, len(hits)); i < len(hits) && len(found) < limit; {
+		var ids []string
+		var at []int
+		for ; i < len(hits) && len(ids) < atOnce; i++ {
+			if among == nil || among[hits[i].Thing] {
+				ids, at = append(ids, hits[i].Thing), append(at, i)
+			}
 		}
 		rows, err := s.byIDs(ctx, ids, cond, args)
 		if err != nil {
@@ -238,7 +262,7 @@ func (s *Service) passing(ctx context.Context, hits []search.Hit, start, limit i
 		}
 		for j, id := range ids {
 			if r := by[id]; r != nil && len(found) < limit {
-				found, place = append(found, r), append(place, i+j)
+				found, place = append(found, r), append(place, at[j])
 			}
 		}
 	}
@@ -303,13 +327,55 @@ func (s *Service) listTags(ctx context.Context, in tagsIn) (tagsOut, error) {
 	if lines.NextCursor != nil {
 		out.NextCursor = lines.NextCursor
 	}
+	ids := make([]string, len(lines.Blocks))
+	for i, l := range lines.Blocks {
+		ids[i] = l.ID
+	}
+	children, err := s.children(ctx, heaps, ids)
 	for _, l := range lines.Blocks {
-		t := Tag{ID: l.ID, Heap: l.Heap, Title: l.Title, Parents: l.Tags}
-		if err := s.db.One(ctx, `SELECT count(*) FROM relation r JOIN block b ON b.id = r.from_block WHERE r.to_block = $1 AND r.kind = 'tag' AND b.trashed_at IS NULL`, []any{l.ID}, &t.Children); err != nil {
-			return out, err
-		}
-		out.Tags = append(out.Tags, t)
+		out.Tags = append(out.Tags, Tag{ID: l.ID, Heap: l.Heap, Title: l.Title, Parents: l.Tags, Children: children[l.ID]})
 	}
 	out.Count = len(out.Tags)
-	return out, nil
+	return out, err
+}
+
+// children counts the blocks right below tags: all, which an index alone tells, less those in the trash, which are few. The
+// CROSS JOIN and the tag that is no column alone keep SQLite from looking at each child instead.
+func (s *Service) children(ctx context.Context, heaps []who.Heap, tags []string) (map[string]int, error) {
+	n := map[string]int{}
+	for part := range slices.Chunk(tags, atOnce) {
+		all, gone := db.Args{}, db.Args{}
+		for _, q := range []struct {
+			sign int
+			sql  string
+			args *db.Args
+		}{
+			{1, `SELECT r.to_block, count(*) FROM relation r WHERE r.kind = 'tag' AND r.to_block IN ` + all.List(padded(part)) + ` GROUP BY r.to_block`, &all},
+			{-1, `SELECT r.to_block, count(*) FROM block b CROSS JOIN relation r
+				WHERE b.trashed_at IS NOT NULL AND b.heap IN ` + gone.List(who.IDs(heaps)) + ` AND r.from_block = b.id AND r.kind = 'tag' AND r.to_block || '' IN ` + gone.List(padded(part)) + ` GROUP BY r.to_block`, &gone},
+		} {
+			if err := s.count(ctx, n, q.sign, q.sql, *q.args); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return n, nil
+}
+
+// count adds the numbers that a statement gives by id, times sign.
+func (s *Service) count(ctx context.Context, to map[string]int, sign int, q string, args []any) error {
+	rows, err := s.db.Query(ctx, q, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		var n int
+		if err := rows.Scan(&id, &n); err != nil {
+			return err
+		}
+		to[id] += sign * n
+	}
+	return rows.Err()
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,7 +35,7 @@ type Property struct {
 // properties reads those of a block, by key.
 func properties(rows rowsQuery, id string) ([]Property, error) {
 	list := []Property{}
-	found, err := rows(`SELECT key, type, value FROM property WHERE block = $1 ORDER BY key`, id)
+	found, err := rows(`SELECT key, type, value FROM property WHERE block = $1`, id)
 	if err != nil {
 		return nil, err
 	}
@@ -48,6 +49,7 @@ func properties(rows rowsQuery, id string) ([]Property, error) {
 		p.Value = json.RawMessage(value)
 		list = append(list, p)
 	}
+	slices.SortFunc(list, func(a, b Property) int { return strings.Compare(a.Key, b.Key) }) // not by the database's order of letters
 	return list, found.Err()
 }
 

@@ -3,6 +3,7 @@ package block
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"cairn/internal/change"
@@ -77,10 +78,10 @@ func (s *Service) provenance(ctx context.Context, in provenanceIn) (provenanceOu
 	if err != nil {
 		return out, err
 	}
-	for i, e := range list {
-		if err := s.versioned(ctx, r.ID, &list[i].Event, e.content, e.title); err != nil {
-			return out, err
-		}
+	if err := s.versions(ctx, r.ID, list); err != nil {
+		return out, err
+	}
+	for i := range list {
 		e := list[i].Event
 		if !page.Fits(i, op.Weight(e.Summary)+450+40*len(e.Nodes)) {
 			last := list[i-1]
@@ -130,29 +131,48 @@ func (s *Service) events(ctx context.Context, q string, args []any) ([]recorded,
 	return list, s.name(ctx, list)
 }
 
-// versioned adds to an event which version it made, and the hashes.
-func (s *Service) versioned(ctx context.Context, id string, e *Event, content string, title *string) error {
-	if content == "" && title == nil {
+// versions adds to the events of a page, the newest first, which version each made, and the hashes.
+func (s *Service) versions(ctx context.Context, id string, list []recorded) error {
+	if len(list) == 0 {
 		return nil
 	}
-	var nodes string
-	err := s.db.One(ctx, `SELECT version, hash, nodes, coalesce((SELECT p.hash FROM block_version p WHERE p.block = v.block AND p.version = v.version - 1), '')
-		FROM block_version v WHERE block = $1 AND at = $2 ORDER BY CASE WHEN content_hash = $3 THEN 0 ELSE 1 END, version LIMIT 1`, []any{id, e.at, content}, &e.Version, &e.AfterHash, &nodes, &e.BeforeHash)
+	rows, err := s.db.Query(ctx, `SELECT v.version, v.at, v.hash, v.content_hash, v.nodes, coalesce(p.hash, '') FROM block_version v
+		LEFT JOIN block_version p ON p.block = v.block AND p.version = v.version - 1 WHERE v.block = $1 AND v.at >= $2 AND v.at <= $3 ORDER BY v.version DESC`, id, list[len(list)-1].at, list[0].at)
 	if err != nil {
-		if db.IsNone(err) {
-			err = nil
-		}
 		return err
 	}
-	if nodes != "" {
-		if err := json.Unmarshal([]byte(nodes), &e.Nodes); err != nil {
+	defer rows.Close()
+	for rows.Next() {
+		var v Event
+		var contentHash, nodes string
+		if err := rows.Scan(&v.Version, &v.at, &v.AfterHash, &contentHash, &nodes, &v.BeforeHash); err != nil {
 			return err
 		}
+		// One write may make several versions, when it undoes several changes: then the content tells which is whose.
+		of := func(alike bool) int {
+			return slices.IndexFunc(list, func(e recorded) bool {
+				return e.at == v.at && e.Version == 0 && (e.content == contentHash || !alike && e.content == "" && e.title != nil)
+			})
+		}
+		i := of(true)
+		if i < 0 {
+			i = of(false)
+		}
+		if i < 0 {
+			continue
+		}
+		e := &list[i].Event
+		e.Version, e.BeforeHash, e.AfterHash = v.Version, v.BeforeHash, v.AfterHash
+		if nodes != "" {
+			if err := json.Unmarshal([]byte(nodes), &e.Nodes); err != nil {
+				return err
+			}
+		}
+		if e.MoreNodes = len(e.Nodes) > shownNodes || nodes == "" && e.Version > 1; len(e.Nodes) > shownNodes {
+			e.Nodes = e.Nodes[:shownNodes]
+		}
 	}
-	if e.MoreNodes = len(e.Nodes) > shownNodes || nodes == "" && e.Version > 1; len(e.Nodes) > shownNodes {
-		e.Nodes = e.Nodes[:shownNodes]
-	}
-	return nil
+	return rows.Err()
 }
 
 type versionIn struct {

@@ -112,7 +112,7 @@ func (s *Service) rewrite(ctx context.Context, id string, dry bool, work func(r 
 // write stores a document in place of before, if that is still the newest, and sets r to what the block is then.
 func (s *Service) write(ctx context.Context, r *row, before *doc.Doc, m made) (won bool, err error) {
 	c := who.From(ctx)
-	st := plan(before, m.d)
+	st := s.plan(before, m.d)
 	found := *r
 	found.Title = m.d.Title()
 	analyzed := search.Analyze(searchable(&found, m.d))
@@ -142,7 +142,7 @@ func (s *Service) write(ctx context.Context, r *row, before *doc.Doc, m made) (w
 	})
 	if won && err == nil {
 		*r = now
-		s.docs.put(now.Hash, m.d)
+		s.docs.put(now.Hash, m.d, st.json)
 	}
 	return won, err
 }

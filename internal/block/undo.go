@@ -76,7 +76,7 @@ func (s *Service) setFields(ctx context.Context, tx *db.Tx, id string, set map[s
 	}
 	var st *step
 	if after.Hash() != old.Hash {
-		p := plan(before, after)
+		p := s.plan(before, after)
 		st = &p
 	}
 	if err := update(tx, old, &r, st); err != nil {
@@ -166,7 +166,7 @@ func (s *Service) merge(tx *db.Tx, id, name string, before, after, now json.RawM
 		return nil, err
 	}
 	hash := d.ContentHash()
-	s.docs.put(merged(hash), d)
+	s.docs.put(merged(hash), d, nil)
 	return json.Marshal(hash)
 }
 

@@ -22,6 +22,8 @@ CREATE TABLE block (
 CREATE UNIQUE INDEX block_ref ON block (heap, external_ref) WHERE external_ref IS NOT NULL;
 CREATE INDEX block_updated ON block (heap, updated_at, id);
 CREATE INDEX block_type ON block (heap, type, updated_at, id);
+CREATE INDEX block_pinned ON block (heap, updated_at, id) WHERE pinned = 1;
+CREATE INDEX block_trashed ON block (heap, updated_at, id) WHERE trashed_at IS NOT NULL;
 CREATE INDEX block_tag ON block (heap, title_folded) WHERE type IN ('tag', 'collection');
 
 -- The document of a block, as canonical JSON: apart from the rows that lists read, since it may be large.
