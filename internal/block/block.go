@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"cairn/internal/block/inmem"
 	"cairn/internal/change"
 	"cairn/internal/db"
 	"cairn/internal/doc"
@@ -32,6 +33,9 @@ const (
 	collection = "collection"
 )
 
+// cacheBytes bounds the documents kept in memory.
+const cacheBytes = 64 << 20
+
 // maxContent is how many characters of text a document may have.
 const maxContent = 1_500_000
 
@@ -45,13 +49,13 @@ type Service struct {
 	db     *db.DB
 	find   finder
 	public func() string // the server's address, for links
-	docs   *cache
-	turns  *turns
+	docs   *inmem.Cache
+	turns  *inmem.Turns
 }
 
 // New makes the service.
 func New(d *db.DB, find finder, public func() string) *Service {
-	return &Service{db: d, find: find, public: public, docs: newCache(cacheBytes), turns: &turns{}}
+	return &Service{db: d, find: find, public: public, docs: inmem.NewCache(cacheBytes), turns: &inmem.Turns{}}
 }
 
 // row is a block as stored, without its document.

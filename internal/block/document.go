@@ -380,7 +380,7 @@ func (s *Service) create(ctx context.Context, in createIn) (One, error) {
 		}
 		return s.answer(ctx, r, "existing")
 	}
-	s.docs.put(r.Hash, d, nil)
+	s.docs.Put(r.Hash, d, nil)
 	return s.answer(ctx, r, "created")
 }
 

@@ -30,7 +30,7 @@ type step struct {
 // plan works out the step from one document to the next.
 func (s *Service) plan(from, to *doc.Doc) step {
 	st := step{d: to, hash: to.Hash(), json: to.JSON()}
-	_, before := s.docs.both(from.Hash())
+	_, before := s.docs.Both(from.Hash())
 	if before == nil {
 		before = from.JSON()
 	}
@@ -111,7 +111,7 @@ func inside(tx *db.Tx) reader { return reader{tx.One, tx.Query} }
 
 // current gives the newest document of a block. Another write may have replaced it since r was read: then nil.
 func (s *Service) current(in reader, r *row) (*doc.Doc, error) {
-	if d := s.docs.get(r.Hash); d != nil {
+	if d := s.docs.Get(r.Hash); d != nil {
 		return d, nil
 	}
 	var content string
@@ -125,7 +125,7 @@ func (s *Service) current(in reader, r *row) (*doc.Doc, error) {
 	if d.Hash() != r.Hash {
 		return nil, nil
 	}
-	s.docs.put(r.Hash, d, nil)
+	s.docs.Put(r.Hash, d, nil)
 	return d, nil
 }
 
@@ -148,7 +148,7 @@ var errBusy = fault.New(fault.Conflict, "the block is changed by others all the 
 
 // past gives version n of a block whose newest is r. It goes back from the newest, or from the first whole one after n.
 func (s *Service) past(in reader, r *row, n int64, hash string) (*doc.Doc, error) {
-	if d := s.docs.get(hash); d != nil {
+	if d := s.docs.Get(hash); d != nil {
 		return d, nil
 	}
 	var whole *int64
@@ -209,7 +209,7 @@ func (s *Service) past(in reader, r *row, n int64, hash string) (*doc.Doc, error
 	if d.Hash() != hash {
 		return nil, fmt.Errorf("version %d of block %s isn't what its hash says", n, r.ID)
 	}
-	s.docs.put(hash, d, nil)
+	s.docs.Put(hash, d, nil)
 	return d, nil
 }
 

@@ -136,8 +136,8 @@ func (s *Service) versions(ctx context.Context, id string, list []recorded) erro
 	if len(list) == 0 {
 		return nil
 	}
-	rows, err := s.db.Query(ctx, `SELECT v.version, v.at, v.hash, v.content_hash, v.nodes, coalesce(p.hash, '') FROM block_version v
-		LEFT JOIN block_version p ON p.block = v.block AND p.version = v.version - 1 WHERE v.block = $1 AND v.at >= $2 AND v.at <= $3 ORDER BY v.version DESC`, id, list[len(list)-1].at, list[0].at)
+	rows, err := s.db.Query(ctx, `SELECT v.version, v.at, v.hash, v.content_hash, v.nodes,
+		coalesce((SELECT p.hash FROM block_version p WHERE p.block = v.block AND p.version = v.version - 1), '') FROM block_version v WHERE v.block = $1 AND v.at >= $2 AND v.at <= $3 ORDER BY v.version DESC`, id, list[len(list)-1].at, list[0].at)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ type made struct {
 // what it finds wrong ends it. All that takes long happens before the write. dry leaves it at that. The documents and the row
 // that come back are those of before and after.
 func (s *Service) rewrite(ctx context.Context, id string, dry bool, work func(r *row, d *doc.Doc) (made, error)) (r *row, before, after *doc.Doc, err error) {
-	done, err := s.turns.take(ctx, strings.ToLower(id))
+	done, err := s.turns.Take(ctx, strings.ToLower(id))
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -142,7 +142,7 @@ func (s *Service) write(ctx context.Context, r *row, before *doc.Doc, m made) (w
 	})
 	if won && err == nil {
 		*r = now
-		s.docs.put(now.Hash, m.d, st.json)
+		s.docs.Put(now.Hash, m.d, st.json)
 	}
 	return won, err
 }

@@ -124,7 +124,7 @@ func (s *Service) withContent(in reader, r *row, contentHash string) (*doc.Doc, 
 		return nil, err
 	}
 	if n == 0 {
-		if d := s.docs.get(merged(contentHash)); d != nil {
+		if d := s.docs.Get(merged(contentHash)); d != nil {
 			return d, nil
 		}
 		return nil, fault.New(fault.Conflict, "the document as it was is not there any more")
@@ -166,7 +166,7 @@ func (s *Service) merge(tx *db.Tx, id, name string, before, after, now json.RawM
 		return nil, err
 	}
 	hash := d.ContentHash()
-	s.docs.put(merged(hash), d, nil)
+	s.docs.Put(merged(hash), d, nil)
 	return json.Marshal(hash)
 }
 

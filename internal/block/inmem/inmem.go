@@ -1,4 +1,6 @@
-package block
+// Package inmem is what a process keeps in memory for the blocks: documents read or written lately, and whose turn it is to write
+// a block. It knows no database and no rights.
+package inmem
 
 import (
 	"container/list"
@@ -8,12 +10,9 @@ import (
 	"cairn/internal/doc"
 )
 
-// cacheBytes bounds the documents kept in memory, by the length of their JSON.
-const cacheBytes = 64 << 20
-
-// cache keeps documents by their hash, the least recently used going first: a document never changes, and reading a large one
+// Cache keeps documents by their hash, the least recently used going first: a document never changes, and reading a large one
 // takes longer than the rest of a call. Whether the caller may see it was asked before.
-type cache struct {
+type Cache struct {
 	mu    sync.Mutex
 	most  int
 	bytes int
@@ -28,17 +27,19 @@ type cached struct {
 	size int
 }
 
-func newCache(most int) *cache {
-	return &cache{most: most, order: list.New(), by: map[string]*list.Element{}}
+// NewCache makes a cache for about so many bytes.
+func NewCache(most int) *Cache {
+	return &Cache{most: most, order: list.New(), by: map[string]*list.Element{}}
 }
 
-func (c *cache) get(hash string) *doc.Doc {
-	d, _ := c.both(hash)
+// Get gives a document, nil if it isn't here.
+func (c *Cache) Get(hash string) *doc.Doc {
+	d, _ := c.Both(hash)
 	return d
 }
 
-// both gives a document with its JSON, as far as they are here.
-func (c *cache) both(hash string) (*doc.Doc, []byte) {
+// Both gives a document with its JSON, as far as they are here.
+func (c *Cache) Both(hash string) (*doc.Doc, []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.by[hash]
@@ -49,8 +50,8 @@ func (c *cache) both(hash string) (*doc.Doc, []byte) {
 	return e.Value.(*cached).doc, e.Value.(*cached).json
 }
 
-// put keeps a document, with its JSON if that is at hand; the one put last stays, whatever its size.
-func (c *cache) put(hash string, d *doc.Doc, json []byte) {
+// Put keeps a document, with its JSON if that is at hand; the one put last stays, whatever its size.
+func (c *Cache) Put(hash string, d *doc.Doc, json []byte) {
 	size := 3*d.Bytes() + 400*d.Len() + len(json) + 200 // about what its nodes take
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,9 +67,9 @@ func (c *cache) put(hash string, d *doc.Doc, json []byte) {
 	}
 }
 
-// turns let the writes of one block come one after the other within a process: who works out a change from what another is
+// Turns let the writes of one block come one after the other within a process: who works out a change from what another is
 // about to replace would have to do it again. It saves work; that nothing is overwritten is seen to in the write.
-type turns struct {
+type Turns struct {
 	mu sync.Mutex
 	by map[string]*turn
 }
@@ -78,8 +79,8 @@ type turn struct {
 	n    int // who has it or waits for it
 }
 
-// take waits for the block's turn and gives what ends it.
-func (t *turns) take(ctx context.Context, id string) (done func(), err error) {
+// Take waits for the block's turn and gives what ends it.
+func (t *Turns) Take(ctx context.Context, id string) (done func(), err error) {
 	t.mu.Lock()
 	if t.by == nil {
 		t.by = map[string]*turn{}
