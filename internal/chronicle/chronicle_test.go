@@ -225,6 +225,9 @@ func TestDecisionIsContextToo(t *testing.T) {
 		if boat.Status != "proposed" {
 			t.Errorf("%+v", boat)
 		}
+		if add(waits, `{"external_ref":"p","title":"x"}`) != boat.ID || add(agent, `{"external_ref":"p","title":"x"}`) != "" {
+			t.Error("who proposed it isn't told of it, or another is")
+		}
 		// It's decided for agents once the owner says so.
 		told := func() bool {
 			return strings.Contains(string(a.Call(t, agent, "get_timeline", `{}`))+string(a.Call(t, agent, "search", `{"query":"boat"}`)), "buy a boat")

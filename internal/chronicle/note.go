@@ -175,7 +175,11 @@ func (s *Service) addDecision(ctx context.Context, in decisionIn) (decisionOut, 
 	out := decisionOut{refOut: refOut{ID: d.ID, Result: result, ExternalRef: d.Ref, State: inTrash(d)}}
 	c := who.From(ctx)
 	if result == "existing" && !c.Person {
-		err := s.db.One(ctx, `SELECT id FROM decision WHERE id = $1`+forAgents(c, kindDecision), []any{d.ID}, &d.ID)
+		unseen := forAgents(c, kindDecision)
+		if d.Actor == c.Actor { // who wrote it may see that it waits
+			unseen = ` AND NOT ` + hushed
+		}
+		err := s.db.One(ctx, `SELECT id FROM decision WHERE id = $1`+unseen, []any{d.ID}, &d.ID)
 		if db.IsNone(err) {
 			return out, nil
 		}
