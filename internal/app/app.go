@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -343,6 +344,7 @@ func (a *App) Serve(ctx context.Context, ready func(address string)) error {
 	go func() { defer close(worked); a.Jobs.Run(tctx, jobWorkers) }()
 	defer func() { stopTidying(); <-tidied; <-worked }()
 	ready(l.Addr().String())
+	go debug.FreeOSMemory() // what the start left: with the ballast the collector would come for it much later
 	select {
 	case err := <-done:
 		return err
