@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"cairn/internal/fault"
 	"cairn/internal/who"
@@ -20,8 +21,8 @@ import (
 var pageFiles embed.FS
 
 // pages are the templates by name: each file of pages beside the layout and the parts defines "title" and "main", and
-// "bare" where it is shown without navigation.
-var pages = parsePages()
+// "bare" where it is shown without navigation. They are parsed when the first page is shown: most processes show none.
+var pages = sync.OnceValue(parsePages)
 
 func parsePages() map[string]*template.Template {
 	shared := []string{"pages/layout.html", "pages/parts.html"}
@@ -94,7 +95,7 @@ func policy(formAction []string) string {
 
 // render answers with a page. A page is never kept: what it shows is the person's, and the back button must ask again.
 func (s *Server) render(w http.ResponseWriter, r *http.Request, status int, name string, v *View) {
-	t := pages[name]
+	t := pages()[name]
 	s.complete(r, v)
 	layout := "layout"
 	if t.Lookup("bare") != nil || v.Caller == nil {
