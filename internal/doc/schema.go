@@ -167,6 +167,3 @@ func (s *NodeSpec) takes(c *NodeSpec) bool {
 
 // HoldsBlocks tells nodes whose content is blocks.
 func (s *NodeSpec) HoldsBlocks() bool { return s.blocks }
-
-// IsBlock tells nodes that have an id.
-func (s *NodeSpec) IsBlock() bool { return s.Group != Inline }
