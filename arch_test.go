@@ -28,6 +28,7 @@ var may = map[string][]string{
 	"doc/markdown": {"doc", "fault"},
 	"doc/version":  {"doc", "fault"},
 	"doc/view":     {"doc", "fault"},
+	"doc/html":     {"doc"},
 	"doc/doctest":  {"doc"},
 
 	"search":      {"db", "embed", "fault", "meaning", "op", "when", "who", "words"},

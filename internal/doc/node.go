@@ -89,6 +89,9 @@ func (n *Node) HoldsBlocks() bool { return n.Spec().blocks }
 // Len counts the block nodes of a checked node, itself counted.
 func (n *Node) Len() int { return n.blocks }
 
+// Bytes counts the bytes of text and attributes of a checked node.
+func (n *Node) Bytes() int { return n.bytes }
+
 // Plain gives the node's text without marks: a hard_break is "\n", a mention its label, an image its alt text, and blocks in it
 // stand on lines of their own.
 func (n *Node) Plain() string {

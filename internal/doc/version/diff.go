@@ -184,13 +184,65 @@ func (c *Changes) IDs() []string {
 	return ids
 }
 
+// Line is a block that differs: Sign is "+" added, "-" removed, ">" moved, "~" edited.
+type Line struct {
+	Sign   string  `json:"sign"`
+	Type   string  `json:"type"` // "title" for the document's
+	Level  int     `json:"level"`
+	NodeID string  `json:"node_id,omitempty"`
+	Was    string  `json:"was,omitempty"`   // the type that an edited one had
+	Alike  bool    `json:"alike,omitempty"` // edited, though its text is the same: attributes or marks differ
+	Parts  []Piece `json:"parts"`
+}
+
+// Piece is text of a line: "-" what went, "+" what came, "" what stayed or the whole block is.
+type Piece struct {
+	Sign string `json:"sign,omitempty"`
+	Text string `json:"text"`
+}
+
 // Text says for people what changed, a line for each block, in the order of the newer version: "+" added, "-" removed, ">" moved,
 // "~" edited with [-what went-] and {+what came+}. Blocks that only hold others are left out. What goes beyond limit bytes is
 // counted in a last line.
 func (c *Changes) Text(limit int) string {
+	lines, more := c.Lines(limit)
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString(l.String())
+	}
+	if more > 0 {
+		fmt.Fprintf(&b, "... and %d more\n", more)
+	}
+	return b.String()
+}
+
+// String gives the line as Text does.
+func (l Line) String() string {
+	var b strings.Builder
+	if l.Was != "" {
+		b.WriteString("(was " + l.Was + ") ")
+	}
+	for _, p := range l.Parts {
+		switch p.Sign {
+		case "-":
+			b.WriteString("[-" + p.Text + "-]")
+		case "+":
+			b.WriteString("{+" + p.Text + "+}")
+		default:
+			b.WriteString(p.Text)
+		}
+	}
+	if l.Alike {
+		b.WriteString(" (attributes or marks)")
+	}
+	return fmt.Sprintf("%s %s%s: %s\n", l.Sign, strings.Repeat("  ", l.Level), l.Type, strings.ReplaceAll(b.String(), "\n", "⏎"))
+}
+
+// Lines gives what Text says as values: as many lines as make up to limit bytes, at least one, and how many more there are.
+func (c *Changes) Lines(limit int) (lines []Line, more int) {
 	w := &differ{c: c, limit: limit, was: map[string]*doc.Node{}, now: map[string]bool{}}
 	if c.Title {
-		w.line("~", "title", 0, words(c.a.Title(), c.b.Title()))
+		w.line(Line{Sign: "~", Type: "title", NodeID: doc.RootID, Parts: words(c.a.Title(), c.b.Title())})
 	}
 	for n := range c.a.All() {
 		w.was[n.ID] = n
@@ -199,28 +251,30 @@ func (c *Changes) Text(limit int) string {
 		w.now[n.ID] = true
 	}
 	w.nodes(c.a.Content(), c.b.Content(), 0)
-	if w.more > 0 {
-		fmt.Fprintf(&w.b, "... and %d more\n", w.more)
-	}
-	return w.b.String()
+	return w.lines, w.more
 }
 
 type differ struct {
 	c     *Changes
-	b     strings.Builder
+	lines []Line
+	size  int
 	was   map[string]*doc.Node
 	now   map[string]bool
 	limit int
 	more  int
 }
 
-func (w *differ) line(sign, kind string, level int, text string) {
-	if w.b.Len() > 0 && w.b.Len()+len(text)+2*level+len(kind)+6 > w.limit {
+func (w *differ) line(l Line) {
+	size := len(l.String())
+	if w.size > 0 && w.size+size > w.limit {
 		w.more++
 		return
 	}
-	fmt.Fprintf(&w.b, "%s %s%s: %s\n", sign, strings.Repeat("  ", level), kind, strings.ReplaceAll(text, "\n", "⏎"))
+	w.size += size
+	w.lines = append(w.lines, l)
 }
+
+func whole(text string) []Piece { return []Piece{{Text: text}} }
 
 // nodes writes what differs among the children of a node, with those removed where they stood.
 func (w *differ) nodes(a, b []*doc.Node, level int) {
@@ -258,7 +312,7 @@ func (w *differ) nodes(a, b []*doc.Node, level int) {
 
 func (w *differ) lost(n *doc.Node, level int) {
 	if !n.HoldsBlocks() || n.Type == "callout" {
-		w.line("-", n.Type, level, own(n))
+		w.line(Line{Sign: "-", Type: n.Type, Level: level, NodeID: n.ID, Parts: whole(own(n))})
 	}
 	if n.HoldsBlocks() {
 		for _, c := range n.Content {
@@ -274,21 +328,23 @@ func (w *differ) changed(before, n *doc.Node, level int) {
 	if what == "" || n.HoldsBlocks() && what == "+" && n.Type != "callout" {
 		return
 	}
-	text := own(n)
+	l := Line{Sign: what[:1], Type: n.Type, Level: level, NodeID: n.ID, Parts: whole(own(n))}
 	if n.HoldsBlocks() && what[:1] == ">" {
-		if text = n.Plain(); utf8.RuneCountInString(text) > 80 {
+		text := n.Plain()
+		if utf8.RuneCountInString(text) > 80 {
 			text = string([]rune(text)[:80]) + "..."
 		}
+		l.Parts = whole(text)
 	}
 	if strings.HasSuffix(what, "~") {
-		text = words(own(before), own(n))
+		l.Parts = words(own(before), own(n))
 		if before.Type != n.Type {
-			text = "(was " + before.Type + ") " + text
-		} else if own(before) == own(n) {
-			text += " (attributes or marks)"
+			l.Was = before.Type
+		} else {
+			l.Alike = own(before) == own(n)
 		}
 	}
-	w.line(what[:1], n.Type, level, text)
+	w.line(l)
 }
 
 // own is a node's text without that of the blocks in it.
@@ -303,9 +359,9 @@ func own(n *doc.Node) string {
 }
 
 // words shows how one text became the other: what they begin and end with in common stays as it is, up to the edge of a word.
-func words(a, b string) string {
+func words(a, b string) []Piece {
 	if a == b {
-		return a
+		return whole(a)
 	}
 	x, y := []rune(a), []rune(b)
 	word := func(r rune) bool {
@@ -325,14 +381,15 @@ func words(a, b string) string {
 	for to > 0 && word(x[len(x)-to]) && (len(x)-to-1 >= from && word(x[len(x)-to-1]) || len(y)-to-1 >= from && word(y[len(y)-to-1])) {
 		to--
 	}
-	var s strings.Builder
-	s.WriteString(string(x[:from]))
-	if went := x[from : len(x)-to]; len(went) > 0 {
-		s.WriteString("[-" + string(went) + "-]")
+	var out []Piece
+	add := func(sign string, text []rune) {
+		if len(text) > 0 {
+			out = append(out, Piece{sign, string(text)})
+		}
 	}
-	if came := y[from : len(y)-to]; len(came) > 0 {
-		s.WriteString("{+" + string(came) + "+}")
-	}
-	s.WriteString(string(x[len(x)-to:]))
-	return s.String()
+	add("", x[:from])
+	add("-", x[from:len(x)-to])
+	add("+", y[from:len(y)-to])
+	add("", x[len(x)-to:])
+	return out
 }
