@@ -341,7 +341,7 @@ test('the same program asks for more', async (t) => {
   const { c, page } = await asked(t, ana, a)
   const notice = await page.locator('.notice', { hasText: 'Today:' }).innerText()
   assert.match(notice, /Today: Reads all areas in Personal\. New: it asks to write\./)
-  assert.match(await page.locator('dl.facts').innerText(), /You let it in before, as Hermes\./)
+  assert.match(await page.locator('dl.facts').innerText(), /You let it in before, as .Hermes.\./)
   assert.equal(await page.getByRole('radio', { name: 'As Hermes' }).isChecked(), true)
   assert.equal(await box(page, 'Personal').isChecked(), true)
   assert.equal(await page.getByRole('radio', { name: 'Read only' }).isChecked(), true)

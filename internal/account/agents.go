@@ -102,6 +102,16 @@ func (s *Service) Agents(ctx context.Context, account string) ([]Agent, error) {
 	return s.agents(ctx, `g.account = $1 AND g.ended_at IS NULL`, account)
 }
 
+// EndedAgent gives the agent of an account that a client was last, among those that are disconnected; nil where it was none.
+func (s *Service) EndedAgent(ctx context.Context, account, client string) (*Agent, error) {
+	list, err := s.agents(ctx, `g.id = (SELECT y.id FROM agent y JOIN connection z ON z.agent = y.id WHERE y.account = $1 AND z.client = $2 AND y.ended_at IS NOT NULL
+		ORDER BY y.ended_at DESC, y.id DESC LIMIT 1)`, account, client)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return &list[0], nil
+}
+
 // agents reads agents with their newest connection.
 func (s *Service) agents(ctx context.Context, where string, args ...any) ([]Agent, error) {
 	names, err := s.heapNames(ctx)

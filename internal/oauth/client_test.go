@@ -15,9 +15,11 @@ import (
 	"crypto/x509"
 
 	"cairn/internal/apptest"
+	"cairn/internal/db"
 	"cairn/internal/fault"
 	"cairn/internal/fetch"
 	"cairn/internal/oauth"
+	"cairn/internal/who"
 )
 
 func TestRegistrationRefuses(t *testing.T) {
@@ -409,6 +411,58 @@ func TestAttemptBelongsToItsBrowser(t *testing.T) {
 		w.tokens(t, w.exchange(client, code))
 		if again := w.begin(t, browser, w.query(client)); again.State != oauth.Redeemed || again.Continue != "" {
 			t.Errorf("after redemption: %s %q", again.State, again.Continue)
+		}
+	})
+}
+
+// A program that takes a name of somebody's is told of, however it spells it and whatever it asks for.
+func TestNamesThatLookAlikeAreToldOf(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		ben := w.Account(t, "Ben")
+		w.letIn(t, ben, everything(ben)) // Robin, which may write
+		named := func(name, changes string) oauth.Known {
+			id := w.register(t, `{"client_name":"`+name+`","redirect_uris":["`+callback+`"],"software_id":"`+db.NewID()+`"}`)
+			k, err := w.OAuth.Known(ben, w.begin(t, oauth.Browser(""), w.query(id, changes)), who.From(ben).Account)
+			if err != nil || k.Same != nil || k.Ended != nil {
+				t.Fatal(k, err)
+			}
+			return k
+		}
+		for _, name := range []string{"Robin", "robin", "R0bin", "R o b i n", "Rob-in", "Rоbin", "Robın", "Röbin", "ＲＯＢＩＮ", "Ro\u200bbin", "Robіn"} {
+			for _, scope := range []string{"scope=cairn.read cairn.write", "scope=cairn.read"} {
+				if k := named(name, scope); k.Alike == nil || k.Alike.Name != "Robin" {
+					t.Errorf("%q (%s) looks like nobody", name, scope)
+				}
+			}
+		}
+		for _, name := range []string{"Robinson", "Robi", "Wren", "!!!", "知更鸟"} {
+			if k := named(name, "scope="); k.Alike != nil {
+				t.Errorf("%q looks like %q", name, k.Alike.Name)
+			}
+		}
+	})
+}
+
+func TestClientThatWasDisconnectedIsKnown(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		ben, ann := w.Account(t, "Ben"), w.Account(t, "Ann")
+		k := w.letIn(t, ben, everything(ben))
+		known := func(ctx context.Context, scope string) oauth.Known {
+			got, err := w.OAuth.Known(ctx, w.begin(t, oauth.Browser(""), w.query(k.client, "scope="+scope)), who.From(ctx).Account)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		if got := known(ben, "cairn.read"); got.Same == nil || got.May() || got.Ended != nil {
+			t.Errorf("asking for less than it has, it is %+v", got)
+		}
+		w.Call(t, ben, "disconnect_agent", `{"agent":"`+k.agent+`"}`)
+		if got := known(ben, ""); got.Same != nil || got.Ended == nil || got.Ended.ID != k.agent || got.Ended.EndedAt == nil {
+			t.Errorf("after the disconnection it is %+v", got)
+		}
+		if got := known(ann, ""); got.Same != nil || got.Ended != nil || got.Alike != nil {
+			t.Errorf("somebody else is told %+v", got)
 		}
 	})
 }

@@ -96,15 +96,6 @@ func (s *Service) Claim(ctx context.Context, c *who.Caller, code string) (View, 
 // pairingRate is how many wrong codes a minute an account may type.
 const pairingRate = 5
 
-// Agents gives the agents that a person may continue with an attempt: those whose rights the request covers.
-func (s *Service) Agents(ctx context.Context, v View, person string) ([]account.Agent, error) {
-	list, err := s.accounts.Agents(ctx, person)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(list, func(a account.Agent) bool { return a.Write && !v.Write }), nil
-}
-
 // Decide answers an attempt for the person in a caller: once, however often it is sent. Nothing is granted yet: that is when
 // the client fetches its tokens, if what was chosen still holds then.
 func (s *Service) Decide(ctx context.Context, v View, c *who.Caller, ch Choice) error {
@@ -149,11 +140,11 @@ func (s *Service) decided(ctx context.Context, v View, c *who.Caller, ch Choice)
 	d = decision{Agent: ch.Agent, Name: ch.Name, Stay: ch.Stay && v.Stay,
 		Rights: account.Rights{Write: ch.Write, Propose: ch.Write && ch.Propose, Areas: ch.Areas, Heaps: ch.Heaps}}
 	if ch.Agent != "" {
-		agents, err := s.Agents(ctx, v, c.Account)
+		agents, err := s.accounts.Agents(ctx, c.Account)
 		if err != nil {
 			return d, err
 		}
-		if !slices.ContainsFunc(agents, func(a account.Agent) bool { return a.ID == ch.Agent }) {
+		if !slices.ContainsFunc(agents, func(a account.Agent) bool { return a.ID == ch.Agent && covers(v, a) }) {
 			f := fault.New(fault.NotFound, "you have no agent %q that this request fits", ch.Agent)
 			f.Field = "agent"
 			return d, f

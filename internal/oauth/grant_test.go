@@ -420,9 +420,9 @@ func TestAgentContinuesUnderANewConnection(t *testing.T) {
 		foreign := everything(ann)
 		foreign.Agent = k.agent
 		isFault(t, w.OAuth.Decide(ann, v, who.From(ann), foreign), fault.NotFound)
-		readers := w.begin(t, oauth.Browser(""), w.query(k.client, "scope=cairn.read"))
-		if list, err := w.OAuth.Agents(ben, readers, who.From(ben).Account); err != nil || len(list) != 0 {
-			t.Errorf("a reader may continue as %v %v", list, err)
+		readers := w.begin(t, oauth.Browser(""), w.query(again.client, "scope=cairn.read"))
+		if known, err := w.OAuth.Known(ben, readers, who.From(ben).Account); err != nil || len(known.Agents) != 0 || known.May() || known.Same == nil {
+			t.Errorf("a reader may continue as %v %v", known, err)
 		}
 	})
 }

@@ -73,6 +73,7 @@ type consentPage struct {
 	Heaps     []heapRow
 	Areas     []area
 	Seen      string
+	SeenEnded *string // when what it was seen as ended
 	Warning   string
 	Mail      bool
 	Challenge string // of a mailed code
@@ -293,24 +294,27 @@ func (s *Server) choices(r *http.Request, page *consentPage, v *View, c *who.Cal
 			page.Heaps = append(page.Heaps, h)
 		}
 	}
-	if page.Agents, err = s.OAuth.Agents(r.Context(), page.A, c.Account); err != nil {
+	known, err := s.OAuth.Known(r.Context(), page.A, c.Account)
+	if err != nil {
 		return err
 	}
-	name := who.Fold(page.A.ClientName)
-	page.Seen = "New."
-	for i, g := range page.Agents {
-		switch {
-		case g.ClientID == page.A.ClientID && page.Chosen == nil:
-			page.Chosen, page.Seen = &page.Agents[i], "You let it in before, as "+g.Name+"."
-		case who.Fold(g.Name) == name || who.Fold(g.ClientName) == name:
-			page.Warning = "You have an agent of this name already, but this is another program or another copy of it. If you didn't expect to be asked again, don't connect it."
-		}
+	page.Agents = known.Agents
+	if known.May() {
+		page.Chosen = known.Same
+	}
+	switch page.Seen = "New."; {
+	case known.Same != nil:
+		page.Seen = "You let it in before, as " + isolated(known.Same.Name) + "."
+	case known.Ended != nil:
+		page.Seen = "You let it in before, as " + isolated(known.Ended.Name) + "."
+		page.SeenEnded = known.Ended.EndedAt
+	case known.Alike != nil:
+		page.Seen = "Its name looks like that of an agent you have, but it is another one."
 	}
 	switch {
-	case page.Chosen != nil:
-		page.Warning = ""
-	case page.Warning != "":
-		page.Seen = "Same name as an agent you have, but another one."
+	case known.Same != nil:
+	case known.Alike != nil:
+		page.Warning = "You have an agent named " + isolated(known.Alike.Name) + " already, but this is another program or another copy of it. If you didn't expect to be asked again, don't connect it."
 	case page.A.ClientKind == "registered" && page.A.Loopback && page.Code != "": // it runs where the code was shown
 		page.Warning = "Go on only if you started this yourself, on a device in front of you, just now: its name is what it says of itself, and its key goes to a program on that device."
 	case page.A.ClientKind == "registered" && page.A.Loopback:
