@@ -160,7 +160,7 @@ client('gemini-cli', { GEMINI_CLI_TRUST_WORKSPACE: 'true', GEMINI_API_KEY: 'none
   await ui.type('') // yes
   await ui.shows(/Successfully authenticated and reloaded tools for 'cairn'/)
   await ui.type('/mcp list')
-  await ui.shows(/cairn.*Ready \(\d+ tools?\)/)
+  await ui.shows(/cairn.*Ready \(\d+ tools?\b/)
   await ui.type('/quit')
   await ui.ended
 }, async ({ call }) => {

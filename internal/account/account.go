@@ -402,8 +402,8 @@ func (s *Service) putAccount(_ context.Context, tx *db.Tx, id string, set map[st
 	return nil
 }
 
-// settingStamp gives the moment that a setting holds, in microseconds.
-func settingStamp(v *string) *string {
+// settingMoment gives the moment that a setting holds, in microseconds since 1970; nil where it holds none.
+func settingMoment(v *string) *int64 {
 	if v == nil {
 		return nil
 	}
@@ -411,7 +411,7 @@ func settingStamp(v *string) *string {
 	if err != nil {
 		return nil
 	}
-	return stamp(&at)
+	return &at
 }
 
 // errNoToken is what an unknown token gets, whatever is wrong with it: an attacker learns nothing from the words.

@@ -208,7 +208,8 @@ func Stands(tx *db.Tx, connection string) (s Standing, err error) {
 }
 
 // ByConnection gives the caller behind an access token whose signature and claims were found good: scope and resource as
-// the token says. What the grant says now is read afresh, and both must allow.
+// the token says. What the grant says now is read afresh, and both must allow. Of an agent that is paused the fault comes
+// with a caller that may do nothing, so that the refusal can be recorded as its.
 func (s *Service) ByConnection(ctx context.Context, connection, scope string) (*who.Caller, error) {
 	var (
 		c                                    who.Caller
@@ -231,10 +232,12 @@ func (s *Service) ByConnection(ctx context.Context, connection, scope string) (*
 		return nil, err
 	case ended != nil || agentEnded != nil || disabled != nil || admitted == nil:
 		return nil, fault.New(fault.TokenInactive, "The agent was disconnected, or its account is disabled")
-	case paused != nil || allPaused != nil || server != nil:
-		return nil, errPaused
 	}
-	c.Actor, c.Zone, c.Scope = "agent:"+c.Agent, location(zone), scope
+	c.Actor = "agent:" + c.Agent
+	if paused != nil || allPaused != nil || server != nil {
+		return &who.Caller{Actor: c.Actor, Account: c.Account}, errPaused
+	}
+	c.Zone, c.Scope = location(zone), scope
 	c.Write, c.Propose = r.Write && HasScope(scope, ScopeWrite), r.Propose
 	c.Areas, c.AllAreas, c.Limited, c.Rate = r.Areas, r.Areas == nil, true, AgentRate
 	if r.Rate != nil {

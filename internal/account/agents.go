@@ -65,9 +65,12 @@ type Agent struct {
 	Calls        int64     `json:"calls"`
 	Errors       int64     `json:"errors"`
 	PausedAt     *string   `json:"paused_at"`
+	Refused      int64     `json:"refused"` // calls since it, or all, were paused
 	EndedAt      *string   `json:"ended_at"`
 	Address      string    `json:"address"`
 	UserAgent    string    `json:"user_agent"`
+
+	pausedSince int64 // 0 = it isn't paused
 }
 
 type agentsIn struct {
@@ -135,7 +138,20 @@ func (s *Service) agents(ctx context.Context, where string, args ...any) ([]Agen
 		}
 		list = append(list, a)
 	}
-	return list, rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	_ = rows.Close() // each count below takes a connection of its own
+	for i := range list {
+		if a := &list[i]; a.State == "paused" {
+			err := s.db.One(ctx, `SELECT count(*) FROM audit_event WHERE id >= $1 AND at >= $2 AND actor = $3 AND event = $4`,
+				[]any{db.IDAt(a.pausedSince), a.pausedSince, "agent:" + a.ID, audit.AuthFailure}, &a.Refused)
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return list, nil
 }
 
 func (s *Service) scanAgent(scan func(...any) error, names map[string]string) (a Agent, err error) {
@@ -180,7 +196,12 @@ func (s *Service) scanAgent(scan func(...any) error, names map[string]string) (a
 	case ended != nil:
 		a.State = "disconnected"
 	case paused != nil || allPaused != nil || server != nil:
-		a.State = "paused"
+		a.State, a.pausedSince = "paused", now
+		for _, at := range []*int64{paused, allPaused, settingMoment(server)} {
+			if at != nil {
+				a.pausedSince = min(a.pausedSince, *at)
+			}
+		}
 	case a.Connected:
 		a.State = "connected"
 	default:
@@ -359,6 +380,7 @@ type pauseOut struct {
 	ID       string  `json:"id,omitempty"`
 	Result   string  `json:"result"`
 	PausedAt *string `json:"paused_at"`
+	Refused  int64   `json:"refused"` // calls of those resumed while they were paused
 }
 
 func (s *Service) pauseAgents(ctx context.Context, in pauseIn) (pauseOut, error) {
@@ -379,12 +401,26 @@ func (s *Service) setPause(ctx context.Context, in pauseIn, pause bool) (out pau
 	}
 	table, id := "account", c.Account
 	column := "agents_paused_at"
-	if in.Agent != "" {
+	var held []Agent
+	switch {
+	case in.Agent != "":
 		a, err := s.agent(ctx, in.Agent)
 		if err != nil {
 			return out, err
 		}
 		table, column, id, out.ID = "agent", "paused_at", a.ID, a.ID
+		held = []Agent{a}
+	case pause:
+	case in.All == "account":
+		held, err = s.Agents(ctx, c.Account)
+	default:
+		held, err = s.agents(ctx, `g.ended_at IS NULL`)
+	}
+	if err != nil {
+		return out, err
+	}
+	for _, a := range held {
+		out.Refused += a.Refused
 	}
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		at := &tx.Now

@@ -61,7 +61,7 @@ func (s *Service) getOwnAccount(ctx context.Context, _ struct{}) (out ownOut, er
 		a.Email = *email
 	}
 	a.EmailConfirmed, a.Admin, a.AgentsPausedAt = confirmed != nil, admin == 1, stamp(paused)
-	out.Server.AgentsPausedAt, out.Server.Mail = settingStamp(server), s.Mail
+	out.Server.AgentsPausedAt, out.Server.Mail = stamp(settingMoment(server)), s.Mail
 	if out.Heaps, err = s.heaps(ctx, ``); err != nil {
 		return out, err
 	}

@@ -41,7 +41,8 @@ func hash(token string) string {
 }
 
 // ByToken gives the caller behind an API token used from an address ("" = unknown). Its faults are those of the contract's
-// table: token_invalid, token_expired, token_inactive, and denied for an address that is not on the token's list.
+// table: token_invalid, token_expired, token_inactive, and denied for an address that is not on the token's list or while
+// agents are paused; then with a caller that may do nothing, as ByConnection.
 func (s *Service) ByToken(ctx context.Context, token, address string) (*who.Caller, error) {
 	invalid := fault.Wrap(fault.TokenInvalid, errNoToken, "The token is not valid")
 	if len(token) != len(Prefix)+secretText.EncodedLen(secretBytes) || !strings.HasPrefix(token, Prefix) {
@@ -78,7 +79,7 @@ func (s *Service) ByToken(ctx context.Context, token, address string) (*who.Call
 	case r.Addresses != nil && !allowed(r.Addresses, address):
 		return nil, fault.New(fault.Denied, "The token may not be used from this address")
 	case paused != nil || server != nil:
-		return nil, errPaused
+		return &who.Caller{Actor: "token:" + c.Token, Account: c.Account}, errPaused
 	}
 	c.Actor, c.Zone, c.Write, c.Propose, c.Admin = "token:"+c.Token, location(zone), r.Write, r.Propose, admin == 1
 	c.Areas, c.AllAreas, c.Limited, c.Rate = r.Areas, r.Areas == nil, true, -1

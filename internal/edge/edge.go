@@ -304,13 +304,16 @@ func (e *Edge) cors(w http.ResponseWriter, r *http.Request) (done bool) {
 func (e *Edge) Caller(r *http.Request, via string) (*who.Caller, error) {
 	info := From(r.Context())
 	if info.caller == nil && info.authErr == nil {
-		info.caller, info.authErr = e.lookUp(r, info, via)
+		c, err := e.lookUp(r, info, via)
 		detail := SafePath(r.URL.Path)
 		event := audit.Event{Event: audit.AuthAttempt, Address: info.Address, UserAgent: r.UserAgent(), Detail: detail}
-		if c := info.caller; c != nil {
+		if c != nil {
 			event.Actor, event.Account = c.Actor, c.Account
+		}
+		if info.authErr = err; err == nil {
+			info.caller = c
 		} else {
-			event.Event, event.Detail = audit.AuthFailure, detail+" "+fault.From(info.authErr).Kind.Wire().Name
+			event.Event, event.Detail = audit.AuthFailure, detail+" "+fault.From(err).Kind.Wire().Name
 		}
 		if c := info.caller; c != nil {
 			e.Recorder.Used(c.Actor)
@@ -322,6 +325,7 @@ func (e *Edge) Caller(r *http.Request, via string) (*who.Caller, error) {
 	return info.caller, info.authErr
 }
 
+// lookUp gives who calls. With an error it may give who was refused, for the record alone.
 func (e *Edge) lookUp(r *http.Request, info *Info, via string) (*who.Caller, error) {
 	auth := r.Header.Values("Authorization")
 	scheme, token, _ := strings.Cut(strings.Join(auth, ","), " ")
@@ -341,7 +345,7 @@ func (e *Edge) lookUp(r *http.Request, info *Info, via string) (*who.Caller, err
 			e.Log.Error("a token could not be looked up", "request", info.Request, "cause", err.Error())
 			return nil, fault.Wrap(fault.Unavailable, err, "the token can't be checked right now; try again in a moment").With("reason", "unavailable")
 		}
-		return nil, err
+		return c, err
 	}
 	if c.Rate < 0 {
 		c.Rate = e.DefaultRate

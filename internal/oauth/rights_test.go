@@ -3,10 +3,12 @@ package oauth_test
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"cairn/internal/oauth"
 	"cairn/internal/who"
@@ -197,6 +199,50 @@ func TestPausedAgentIsRefusedAndGoesOn(t *testing.T) {
 		w.answers(t, k.Access, http.StatusOK)
 		if n := w.events(t, "agentPaused"); n != 12 {
 			t.Errorf("%d pauses and resumptions are recorded", n)
+		}
+	})
+}
+
+// What an agent tried while it was paused is told of, before it is resumed and by that; an earlier pause doesn't count.
+func TestCallsRefusedWhilePausedAreCounted(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		ben := w.Account(t, "Ben")
+		k := w.letIn(t, ben, everything(ben))
+		refused := func() int64 {
+			var out struct {
+				Agent struct {
+					Refused int64 `json:"refused"`
+				} `json:"agent"`
+			}
+			if err := json.Unmarshal(w.Call(t, ben, "get_agent", `{"agent":"Robin"}`), &out); err != nil {
+				t.Fatal(err)
+			}
+			return out.Agent.Refused
+		}
+		for _, p := range []struct {
+			args  string
+			calls int64
+		}{{`{"agent":"Robin"}`, 2}, {`{"all":"account"}`, 1}, {`{"agent":"Robin"}`, 0}} {
+			w.Clock.Move(time.Minute)
+			w.Call(t, ben, "pause_agents", p.args)
+			for range p.calls {
+				w.answers(t, k.Access, http.StatusForbidden)
+			}
+			for end := time.Now().Add(10 * time.Second); refused() != p.calls && time.Now().Before(end); { // audit rows are a moment behind
+				time.Sleep(50 * time.Millisecond)
+			}
+			if n := refused(); n != p.calls {
+				t.Errorf("paused by %s: %d calls are counted as refused, want %d", p.args, n, p.calls)
+			}
+			var out struct {
+				Refused int64 `json:"refused"`
+			}
+			if err := json.Unmarshal(w.Call(t, ben, "resume_agents", p.args), &out); err != nil || out.Refused != p.calls {
+				t.Errorf("resuming %s tells of %d refused calls, want %d (%v)", p.args, out.Refused, p.calls, err)
+			}
+			if n := refused(); n != 0 {
+				t.Errorf("resumed, %d calls still count as refused", n)
+			}
 		}
 	})
 }

@@ -65,7 +65,7 @@ type area struct{ Name, Label, About string }
 // areasShown are the areas with the most sensitive thing in each, so that nobody grants one unawares.
 var areasShown = []area{
 	{"tasks", "Tasks", "What you plan, have done and put off."},
-	{"memory", "Memory", "What you believe and prefer, with passages from your journal."},
+	{"memory", "Memory", "What you believe and prefer; your journal, evidence, meetings and people. Nothing that you marked private."},
 	{"library", "Library", "What you read and collect."},
 	{"documents", "Documents", "What you write."},
 	{"personas", "Personas", "The voices you work with."},
@@ -92,7 +92,7 @@ var agentScreen = screen{
 		"resume": {op: "resume_agents", args: thing("agent"), done: "resumed"},
 		"rights": {op: "update_agent", done: "saved", args: func(f url.Values, q *request) map[string]any {
 			args := map[string]any{"agent": q.id, "name": f.Get("name"), "heaps": ticked(f, "heaps"), "write": f.Get("write") == "yes",
-				"propose_memory": f.Get("propose_memory") == "yes"}
+				"propose_memory": f.Get("propose_memory") == "yes", "rate": number(f.Get("rate"))}
 			if len(ticked(f, "areas")) == len(who.Areas) {
 				args["all_areas"] = true
 			} else {

@@ -195,9 +195,9 @@ func TestFormsRunOperations(t *testing.T) {
 	for _, c := range []struct{ path, body, call, to string }{
 		{"/agents", "act=pause-all", "pause_agents all", "/agents?done=all-paused"},
 		{"/agents", "act=resume&agent=g1", "resume_agents agent", "/agents?done=resumed"},
-		{"/agents/g1", "act=rights&name=C&heaps=h2&write=yes&areas=tasks", "update_agent agent areas heaps name propose_memory write", "/agents/g1?done=saved"},
-		{"/agents/g1", "act=rights&name=C&areas=tasks&areas=memory&areas=library&areas=documents&areas=personas", "update_agent agent all_areas heaps name propose_memory write", "/agents/g1?done=saved"},
-		{"/agents/g1", "act=rights&name=C&heaps=h2&areas=tasks&areas=tasks&areas=tasks&areas=tasks&areas=tasks", "update_agent agent areas heaps name propose_memory write", "/agents/g1?done=saved"},
+		{"/agents/g1", "act=rights&name=C&heaps=h2&write=yes&areas=tasks&rate=60", "update_agent agent areas heaps name propose_memory rate write", "/agents/g1?done=saved"},
+		{"/agents/g1", "act=rights&name=C&areas=tasks&areas=memory&areas=library&areas=documents&areas=personas&rate=60", "update_agent agent all_areas heaps name propose_memory rate write", "/agents/g1?done=saved"},
+		{"/agents/g1", "act=rights&name=C&heaps=h2&areas=tasks&areas=tasks&areas=tasks&areas=tasks&areas=tasks&rate=60", "update_agent agent areas heaps name propose_memory rate write", "/agents/g1?done=saved"},
 		{"/agents/g1/disconnect", "act=disconnect", "disconnect_agent agent", "/agents?done=disconnected"},
 		{"/tokens/t1/revoke", "act=revoke", "revoke_token token", "/tokens?done=token-revoked"},
 		{"/heaps", "act=accept&invite=i1", "respond_invite accept invite_id", "/heaps?done=accepted"},

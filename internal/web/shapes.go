@@ -107,6 +107,8 @@ type agent struct {
 	Errors        int      `json:"errors"`
 	PausedAt      *string  `json:"paused_at"`
 	EndedAt       *string  `json:"ended_at"`
+	Refused       int      `json:"refused"`
+	Rate          int      `json:"rate"`
 	ScopeWrite    bool     `json:"scope_write"`
 	Address       string   `json:"address"`
 	UserAgent     string   `json:"user_agent"`
@@ -114,6 +116,18 @@ type agent struct {
 
 // Rights says what the agent may do, in one sentence.
 func (a agent) Rights() string { return agentRights(names(a.Heaps), a.Areas, a.Write) }
+
+// Connection says of an agent that is paused whether it is connected all the same, and what it tried meanwhile.
+func (a agent) Connection() string {
+	text := "Not connected."
+	if a.Connected {
+		text = "Still connected."
+	}
+	if a.Refused > 0 {
+		text += " " + plural(a.Refused, "call", "calls") + " refused since it was paused."
+	}
+	return text
+}
 
 // Has tells whether a heap is granted, HasArea whether an area is.
 func (a agent) Has(heap string) bool {

@@ -71,12 +71,18 @@ func newToken(f url.Values, _ *request) map[string]any {
 		args["allow_ip"] = a
 	}
 	if text := strings.TrimSpace(f.Get("rate")); text != "" {
-		args["rate"] = text // the operation says what is wrong with it
-		if n, err := strconv.Atoi(text); err == nil {
-			args["rate"] = n
-		}
+		args["rate"] = number(text)
 	}
 	return args
+}
+
+// number gives the number that was typed, or what was typed: then the operation says what is wrong with it.
+func number(text string) any {
+	text = strings.TrimSpace(text)
+	if n, err := strconv.Atoi(text); err == nil {
+		return n
+	}
+	return text
 }
 
 var revokeScreen = screen{
