@@ -23,70 +23,71 @@ import (
 )
 
 func TestRegistrationRefuses(t *testing.T) {
-	w := alone(t)
-	redirect := func(u string) string {
-		b, _ := json.Marshal(u)
-		return `{"redirect_uris":[` + string(b) + `]}`
-	}
-	for _, c := range []struct{ name, body, code string }{
-		{"javascript", redirect("javascript:alert(1)"), "invalid_redirect_uri"},
-		{"JavaScript", redirect("JaVaScRiPt:alert(1)"), "invalid_redirect_uri"},
-		{"data", redirect("data:text/html,x"), "invalid_redirect_uri"},
-		{"vbscript", redirect("vbscript:x"), "invalid_redirect_uri"},
-		{"file", redirect("file:///etc/passwd"), "invalid_redirect_uri"},
-		{"http to another host", redirect("http://app.example/cb"), "invalid_redirect_uri"},
-		{"http to this network", redirect("http://192.168.1.2/cb"), "invalid_redirect_uri"},
-		{"http to every address", redirect("http://0.0.0.0/cb"), "invalid_redirect_uri"},
-		{"a name that begins like this device's", redirect("http://localhost.evil.example/cb"), "invalid_redirect_uri"},
-		{"a host that ends the page's policy", redirect("https://e.example;script-src/"), "invalid_redirect_uri"},
-		{"a host that begins another policy", redirect("https://a,b/"), "invalid_redirect_uri"},
-		{"a host that stands for all", redirect("https://*/"), "invalid_redirect_uri"},
-		{"a fragment", redirect("https://app.example/cb#x"), "invalid_redirect_uri"},
-		{"an empty fragment", redirect("https://app.example/cb#"), "invalid_redirect_uri"},
-		{"a user", redirect("https://app.example@evil.example/cb"), "invalid_redirect_uri"},
-		{"a backslash", redirect(`https://app.example\@evil.example/cb`), "invalid_redirect_uri"},
-		{"a line break", redirect("https://app.example/cb\r\nX: y"), "invalid_redirect_uri"},
-		{"NUL", redirect("https://app.example/cb\x00"), "invalid_redirect_uri"},
-		{"a space", redirect("https://app.example/c b"), "invalid_redirect_uri"},
-		{"a letter that isn't ASCII", redirect("https://exämple.example/cb"), "invalid_redirect_uri"},
-		{"no host", redirect("https:///cb"), "invalid_redirect_uri"},
-		{"no scheme", redirect("//app.example/cb"), "invalid_redirect_uri"},
-		{"no address", redirect(""), "invalid_redirect_uri"},
-		{"a scheme alone", redirect("app:"), "invalid_redirect_uri"},
-		{"a port too high", redirect("http://127.0.0.1:65536/cb"), "invalid_redirect_uri"},
-		{"one bad of two", `{"redirect_uris":["https://app.example/cb","javascript:x"]}`, "invalid_redirect_uri"},
-		{"too long", redirect("https://app.example/" + strings.Repeat("x", 2048)), "invalid_redirect_uri"},
-		{"too many", `{"redirect_uris":["https://a.example"` + strings.Repeat(`,"https://a.example"`, 20) + `]}`, "invalid_redirect_uri"},
-		{"none", `{}`, "invalid_redirect_uri"},
-		{"an empty list", `{"redirect_uris":[]}`, "invalid_redirect_uri"},
-		{"not a list", `{"redirect_uris":"https://app.example/cb"}`, "invalid_client_metadata"},
-		{"not a name", `{"client_name":5,"redirect_uris":["https://app.example/cb"]}`, "invalid_client_metadata"},
-		{"a name too long", `{"client_name":"` + strings.Repeat("x", 201) + `","redirect_uris":["https://app.example/cb"]}`, "invalid_client_metadata"},
-		{"another grant", `{"grant_types":["client_credentials"],"redirect_uris":["https://app.example/cb"]}`, "invalid_client_metadata"},
-		{"another response", `{"response_types":["token"],"redirect_uris":["https://app.example/cb"]}`, "invalid_client_metadata"},
-		{"a list", `[]`, "invalid_client_metadata"},
-		{"not JSON", `redirect_uris=x`, "invalid_client_metadata"},
-		{"nothing", ``, "invalid_client_metadata"},
-		{"no UTF-8", "{\"client_name\":\"\xff\"}", "invalid_client_metadata"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := w.Do(t, "POST", "/oauth/register", c.body, "Content-Type: application/json", "X-Forwarded-For: "+w.elsewhere())
-			if r.Status != http.StatusBadRequest || errorOf(t, r) != c.code {
-				t.Errorf("%d %s, want %s", r.Status, r.Body, c.code)
-			}
-		})
-	}
-	for name, c := range map[string]struct {
-		body, contentType string
-		status            int
-	}{"too large": {`{"client_name":"` + strings.Repeat("x", 40000) + `"}`, "application/json", 413}, "a form": {"a=b", "application/x-www-form-urlencoded", 415}} {
-		if r := w.Do(t, "POST", "/oauth/register", c.body, "Content-Type: "+c.contentType, "X-Forwarded-For: "+w.elsewhere()); r.Status != c.status || errorOf(t, r) != "invalid_client_metadata" {
-			t.Errorf("%s: %d %s", name, r.Status, r.Body)
+	each(t, func(t *testing.T, w *world) {
+		redirect := func(u string) string {
+			b, _ := json.Marshal(u)
+			return `{"redirect_uris":[` + string(b) + `]}`
 		}
-	}
-	if n := w.count(t, `SELECT count(*) FROM oauth_client`); n != 0 {
-		t.Errorf("%d refused clients are kept", n)
-	}
+		for _, c := range []struct{ name, body, code string }{
+			{"javascript", redirect("javascript:alert(1)"), "invalid_redirect_uri"},
+			{"JavaScript", redirect("JaVaScRiPt:alert(1)"), "invalid_redirect_uri"},
+			{"data", redirect("data:text/html,x"), "invalid_redirect_uri"},
+			{"vbscript", redirect("vbscript:x"), "invalid_redirect_uri"},
+			{"file", redirect("file:///etc/passwd"), "invalid_redirect_uri"},
+			{"http to another host", redirect("http://app.example/cb"), "invalid_redirect_uri"},
+			{"http to this network", redirect("http://192.168.1.2/cb"), "invalid_redirect_uri"},
+			{"http to every address", redirect("http://0.0.0.0/cb"), "invalid_redirect_uri"},
+			{"a name that begins like this device's", redirect("http://localhost.evil.example/cb"), "invalid_redirect_uri"},
+			{"a host that ends the page's policy", redirect("https://e.example;script-src/"), "invalid_redirect_uri"},
+			{"a host that begins another policy", redirect("https://a,b/"), "invalid_redirect_uri"},
+			{"a host that stands for all", redirect("https://*/"), "invalid_redirect_uri"},
+			{"a fragment", redirect("https://app.example/cb#x"), "invalid_redirect_uri"},
+			{"an empty fragment", redirect("https://app.example/cb#"), "invalid_redirect_uri"},
+			{"a user", redirect("https://app.example@evil.example/cb"), "invalid_redirect_uri"},
+			{"a backslash", redirect(`https://app.example\@evil.example/cb`), "invalid_redirect_uri"},
+			{"a line break", redirect("https://app.example/cb\r\nX: y"), "invalid_redirect_uri"},
+			{"NUL", redirect("https://app.example/cb\x00"), "invalid_redirect_uri"},
+			{"a space", redirect("https://app.example/c b"), "invalid_redirect_uri"},
+			{"a letter that isn't ASCII", redirect("https://exämple.example/cb"), "invalid_redirect_uri"},
+			{"no host", redirect("https:///cb"), "invalid_redirect_uri"},
+			{"no scheme", redirect("//app.example/cb"), "invalid_redirect_uri"},
+			{"no address", redirect(""), "invalid_redirect_uri"},
+			{"a scheme alone", redirect("app:"), "invalid_redirect_uri"},
+			{"a port too high", redirect("http://127.0.0.1:65536/cb"), "invalid_redirect_uri"},
+			{"one bad of two", `{"redirect_uris":["https://app.example/cb","javascript:x"]}`, "invalid_redirect_uri"},
+			{"too long", redirect("https://app.example/" + strings.Repeat("x", 2048)), "invalid_redirect_uri"},
+			{"too many", `{"redirect_uris":["https://a.example"` + strings.Repeat(`,"https://a.example"`, 20) + `]}`, "invalid_redirect_uri"},
+			{"none", `{}`, "invalid_redirect_uri"},
+			{"an empty list", `{"redirect_uris":[]}`, "invalid_redirect_uri"},
+			{"not a list", `{"redirect_uris":"https://app.example/cb"}`, "invalid_client_metadata"},
+			{"not a name", `{"client_name":5,"redirect_uris":["https://app.example/cb"]}`, "invalid_client_metadata"},
+			{"a name too long", `{"client_name":"` + strings.Repeat("x", 201) + `","redirect_uris":["https://app.example/cb"]}`, "invalid_client_metadata"},
+			{"another grant", `{"grant_types":["client_credentials"],"redirect_uris":["https://app.example/cb"]}`, "invalid_client_metadata"},
+			{"another response", `{"response_types":["token"],"redirect_uris":["https://app.example/cb"]}`, "invalid_client_metadata"},
+			{"a list", `[]`, "invalid_client_metadata"},
+			{"not JSON", `redirect_uris=x`, "invalid_client_metadata"},
+			{"nothing", ``, "invalid_client_metadata"},
+			{"no UTF-8", "{\"client_name\":\"\xff\"}", "invalid_client_metadata"},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				r := w.Do(t, "POST", "/oauth/register", c.body, "Content-Type: application/json", "X-Forwarded-For: "+w.elsewhere())
+				if r.Status != http.StatusBadRequest || errorOf(t, r) != c.code {
+					t.Errorf("%d %s, want %s", r.Status, r.Body, c.code)
+				}
+			})
+		}
+		for name, c := range map[string]struct {
+			body, contentType string
+			status            int
+		}{"too large": {`{"client_name":"` + strings.Repeat("x", 40000) + `"}`, "application/json", 413}, "a form": {"a=b", "application/x-www-form-urlencoded", 415}} {
+			if r := w.Do(t, "POST", "/oauth/register", c.body, "Content-Type: "+c.contentType, "X-Forwarded-For: "+w.elsewhere()); r.Status != c.status || errorOf(t, r) != "invalid_client_metadata" {
+				t.Errorf("%s: %d %s", name, r.Status, r.Body)
+			}
+		}
+		if n := w.count(t, `SELECT count(*) FROM oauth_client`); n != 0 {
+			t.Errorf("%d refused clients are kept", n)
+		}
+	})
 }
 
 func TestRegistrationAnswersWhatCounts(t *testing.T) {

@@ -39,12 +39,6 @@ func each(t *testing.T, f func(t *testing.T, w *world)) {
 	apptest.Each(t, nil, func(t *testing.T, a *apptest.App) { f(t, &world{App: a}) })
 }
 
-// alone is a world on SQLite, for what never reaches the database.
-func alone(t *testing.T) *world {
-	t.Helper()
-	return &world{App: apptest.New(t, map[string]string{"CAIRN_DATA": t.TempDir()})}
-}
-
 // elsewhere gives another address for each request: limits per address have tests of their own.
 func (w *world) elsewhere() string {
 	n := w.sent.Add(1)
@@ -313,59 +307,61 @@ func TestPersonSaysNoAndProgramHearsIt(t *testing.T) {
 // What the client got wrong, once it is certain who it is and where its answers go, is told to the client (RFC 6749
 // section 4.1.2.1), with iss (RFC 9207).
 func TestClientIsToldOfItsMistakes(t *testing.T) {
-	w := alone(t)
-	client := w.register(t, program)
-	for name, c := range map[string]struct{ code, change string }{
-		"no PKCE":                  {"invalid_request", "-code_challenge"},
-		"plain PKCE":               {"invalid_request", "code_challenge_method=plain"},
-		"PKCE without a method":    {"invalid_request", "-code_challenge_method"},
-		"a short challenge":        {"invalid_request", "code_challenge=abc"},
-		"a challenge not base64":   {"invalid_request", "code_challenge=" + strings.Repeat("=", 43)},
-		"token instead of code":    {"unsupported_response_type", "response_type=token"},
-		"no response type":         {"unsupported_response_type", "-response_type"},
-		"another's resource":       {"invalid_target", "resource=https://other.example/mcp"},
-		"a resource too deep":      {"invalid_target", "resource=" + w.OAuth.Issuer() + "/mcp/x"},
-		"the server as resource":   {"invalid_target", "resource=" + w.OAuth.Issuer()},
-		"a resource with fragment": {"invalid_target", "resource=" + w.OAuth.Resource() + "#x"},
-		"two resources":            {"invalid_target", "+resource=https://other.example/mcp"},
-		"a scope twice":            {"invalid_request", "+scope=cairn.read"},
-		"a challenge twice":        {"invalid_request", "+code_challenge=" + challenge("another")},
-		"a request object":         {"request_not_supported", "request=eyJ"},
-		"a request by address":     {"request_uri_not_supported", "request_uri=https://other.example/r"},
-		"no question to anybody":   {"interaction_required", "prompt=none"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			q := w.query(client, c.change)
-			if c.change[0] == '+' && strings.Contains(c.change, "scope") {
-				q.Add("scope", "cairn.write")
-			}
-			_, err := w.OAuth.Begin(context.Background(), q, oauth.Browser(""), oauth.From{})
-			var sent *oauth.Sent
-			if !errors.As(err, &sent) {
-				t.Fatalf("%v, want it told to the client", err)
-			}
-			u, _ := url.Parse(sent.Address)
-			if a := u.Query(); u.Host != "127.0.0.1:51717" || a.Get("error") != c.code || a.Get("iss") != w.OAuth.Issuer() || a.Get("state") != "s t&=ä" || a.Get("error_description") == "" {
-				t.Errorf("sent to %s, want %s", sent.Address, c.code)
-			}
-		})
-	}
-	if n := w.count(t, `SELECT count(*) FROM oauth_attempt`); n != 0 {
-		t.Errorf("%d attempts were kept of wrong requests", n)
-	}
+	each(t, func(t *testing.T, w *world) {
+		client := w.register(t, program)
+		for name, c := range map[string]struct{ code, change string }{
+			"no PKCE":                  {"invalid_request", "-code_challenge"},
+			"plain PKCE":               {"invalid_request", "code_challenge_method=plain"},
+			"PKCE without a method":    {"invalid_request", "-code_challenge_method"},
+			"a short challenge":        {"invalid_request", "code_challenge=abc"},
+			"a challenge not base64":   {"invalid_request", "code_challenge=" + strings.Repeat("=", 43)},
+			"token instead of code":    {"unsupported_response_type", "response_type=token"},
+			"no response type":         {"unsupported_response_type", "-response_type"},
+			"another's resource":       {"invalid_target", "resource=https://other.example/mcp"},
+			"a resource too deep":      {"invalid_target", "resource=" + w.OAuth.Issuer() + "/mcp/x"},
+			"the server as resource":   {"invalid_target", "resource=" + w.OAuth.Issuer()},
+			"a resource with fragment": {"invalid_target", "resource=" + w.OAuth.Resource() + "#x"},
+			"two resources":            {"invalid_target", "+resource=https://other.example/mcp"},
+			"a scope twice":            {"invalid_request", "+scope=cairn.read"},
+			"a challenge twice":        {"invalid_request", "+code_challenge=" + challenge("another")},
+			"a request object":         {"request_not_supported", "request=eyJ"},
+			"a request by address":     {"request_uri_not_supported", "request_uri=https://other.example/r"},
+			"no question to anybody":   {"interaction_required", "prompt=none"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				q := w.query(client, c.change)
+				if c.change[0] == '+' && strings.Contains(c.change, "scope") {
+					q.Add("scope", "cairn.write")
+				}
+				_, err := w.OAuth.Begin(context.Background(), q, oauth.Browser(""), oauth.From{})
+				var sent *oauth.Sent
+				if !errors.As(err, &sent) {
+					t.Fatalf("%v, want it told to the client", err)
+				}
+				u, _ := url.Parse(sent.Address)
+				if a := u.Query(); u.Host != "127.0.0.1:51717" || a.Get("error") != c.code || a.Get("iss") != w.OAuth.Issuer() || a.Get("state") != "s t&=ä" || a.Get("error_description") == "" {
+					t.Errorf("sent to %s, want %s", sent.Address, c.code)
+				}
+			})
+		}
+		if n := w.count(t, `SELECT count(*) FROM oauth_attempt`); n != 0 {
+			t.Errorf("%d attempts were kept of wrong requests", n)
+		}
+	})
 }
 
 func TestOversizedStateIsNotSentBack(t *testing.T) {
-	w := alone(t)
-	_, err := w.OAuth.Begin(context.Background(), w.query(w.register(t, program), "state="+strings.Repeat("x", 3000)), oauth.Browser(""), oauth.From{})
-	var sent *oauth.Sent
-	if !errors.As(err, &sent) || len(sent.Address) > 500 || !strings.Contains(sent.Address, "error=invalid_request") {
-		t.Errorf("%v", err)
-	}
-	v := w.begin(t, oauth.Browser(""), w.query(w.register(t, program), "-state"))
-	if err := w.OAuth.Decide(context.Background(), v, who.From(w.Person(t)), oauth.Choice{}); err != nil {
-		t.Fatal(err)
-	}
+	each(t, func(t *testing.T, w *world) {
+		_, err := w.OAuth.Begin(context.Background(), w.query(w.register(t, program), "state="+strings.Repeat("x", 3000)), oauth.Browser(""), oauth.From{})
+		var sent *oauth.Sent
+		if !errors.As(err, &sent) || len(sent.Address) > 500 || !strings.Contains(sent.Address, "error=invalid_request") {
+			t.Errorf("%v", err)
+		}
+		v := w.begin(t, oauth.Browser(""), w.query(w.register(t, program), "-state"))
+		if err := w.OAuth.Decide(context.Background(), v, who.From(w.Person(t)), oauth.Choice{}); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 func TestResourceIsTakenInEveryWriting(t *testing.T) {
@@ -388,63 +384,64 @@ func TestResourceIsTakenInEveryWriting(t *testing.T) {
 
 // CASES 44a.
 func TestRedirectFitsOnLoopbackPortsAlone(t *testing.T) {
-	w := alone(t)
-	fixed := w.register(t, `{"redirect_uris":["http://127.0.0.1/callback","http://localhost/callback","http://[::1]/callback","http://127.0.0.1:33418","https://app.example/cb","https://app.example:8443/cb?a=1","com.example.app:/cb"]}`)
-	for redirect, right := range map[string]bool{
-		"http://127.0.0.1:51717/callback":                   true,
-		"http://127.0.0.1/callback":                         true,
-		"http://localhost:51717/callback":                   true,
-		"http://[::1]:51717/callback":                       true,
-		"http://127.0.0.1:33418":                            true,
-		"http://127.0.0.1:33418/":                           true,
-		"http://127.0.0.1:9":                                true,
-		"https://app.example/cb":                            true,
-		"https://app.example:8443/cb?a=1":                   true,
-		"com.example.app:/cb":                               true,
-		"http://127.0.0.1:51717/callback/":                  false,
-		"http://127.0.0.1:51717/other":                      false,
-		"http://127.0.0.1:51717/callback?x=1":               false,
-		"http://127.0.0.1:51717/callback#x":                 false,
-		"http://127.0.0.1:51717/a/../callback":              false,
-		"https://127.0.0.1:51717/callback":                  false,
-		"http://127.0.0.2:51717/callback":                   false,
-		"http://0.0.0.0:51717/callback":                     false,
-		"http://127.1:51717/callback":                       false,
-		"http://2130706433:51717/callback":                  false,
-		"http://127.0.0.1.example.org:1/callback":           false,
-		"http://localhost.evil.example:1/callback":          false,
-		"http://localhost@evil.example/callback":            false,
-		"http://127.0.0.1:1@evil.example/callback":          false,
-		"http://evil.example/callback":                      false,
-		`http://127.0.0.1:1\@evil.example/callback`:         false,
-		"https://app.example:444/cb":                        false,
-		"https://app.example/cb/":                           false,
-		"https://app.example/CB":                            false,
-		"https://APP.example/cb":                            false,
-		"https://app.example/cb?x":                          false,
-		"https://app.example.evil.example/cb":               false,
-		"http://app.example/cb":                             false,
-		"https://app.example:8443/cb":                       false,
-		"com.example.app:/other":                            false,
-		"com.example.app://evil.example/cb":                 false,
-		"javascript:alert(1)":                               false,
-		"//evil.example/cb":                                 false,
-		"/callback":                                         false,
-		"http://127.0.0.1:51717/callback\r\nLocation: x":    false,
-		"http://127.0.0.1:51717/callback\x00":               false,
-		"http://127.0.0.1:99999999999999999999999/callback": false,
-	} {
-		t.Run(redirect, func(t *testing.T) {
-			v, err := w.OAuth.Begin(context.Background(), w.query(fixed, "redirect_uri="+redirect), oauth.Browser(""), oauth.From{})
-			if right {
-				if err != nil || v.Redirect != redirect {
-					t.Errorf("refused: %v", err)
+	each(t, func(t *testing.T, w *world) {
+		fixed := w.register(t, `{"redirect_uris":["http://127.0.0.1/callback","http://localhost/callback","http://[::1]/callback","http://127.0.0.1:33418","https://app.example/cb","https://app.example:8443/cb?a=1","com.example.app:/cb"]}`)
+		for redirect, right := range map[string]bool{
+			"http://127.0.0.1:51717/callback":                   true,
+			"http://127.0.0.1/callback":                         true,
+			"http://localhost:51717/callback":                   true,
+			"http://[::1]:51717/callback":                       true,
+			"http://127.0.0.1:33418":                            true,
+			"http://127.0.0.1:33418/":                           true,
+			"http://127.0.0.1:9":                                true,
+			"https://app.example/cb":                            true,
+			"https://app.example:8443/cb?a=1":                   true,
+			"com.example.app:/cb":                               true,
+			"http://127.0.0.1:51717/callback/":                  false,
+			"http://127.0.0.1:51717/other":                      false,
+			"http://127.0.0.1:51717/callback?x=1":               false,
+			"http://127.0.0.1:51717/callback#x":                 false,
+			"http://127.0.0.1:51717/a/../callback":              false,
+			"https://127.0.0.1:51717/callback":                  false,
+			"http://127.0.0.2:51717/callback":                   false,
+			"http://0.0.0.0:51717/callback":                     false,
+			"http://127.1:51717/callback":                       false,
+			"http://2130706433:51717/callback":                  false,
+			"http://127.0.0.1.example.org:1/callback":           false,
+			"http://localhost.evil.example:1/callback":          false,
+			"http://localhost@evil.example/callback":            false,
+			"http://127.0.0.1:1@evil.example/callback":          false,
+			"http://evil.example/callback":                      false,
+			`http://127.0.0.1:1\@evil.example/callback`:         false,
+			"https://app.example:444/cb":                        false,
+			"https://app.example/cb/":                           false,
+			"https://app.example/CB":                            false,
+			"https://APP.example/cb":                            false,
+			"https://app.example/cb?x":                          false,
+			"https://app.example.evil.example/cb":               false,
+			"http://app.example/cb":                             false,
+			"https://app.example:8443/cb":                       false,
+			"com.example.app:/other":                            false,
+			"com.example.app://evil.example/cb":                 false,
+			"javascript:alert(1)":                               false,
+			"//evil.example/cb":                                 false,
+			"/callback":                                         false,
+			"http://127.0.0.1:51717/callback\r\nLocation: x":    false,
+			"http://127.0.0.1:51717/callback\x00":               false,
+			"http://127.0.0.1:99999999999999999999999/callback": false,
+		} {
+			t.Run(redirect, func(t *testing.T) {
+				v, err := w.OAuth.Begin(context.Background(), w.query(fixed, "redirect_uri="+redirect), oauth.Browser(""), oauth.From{})
+				if right {
+					if err != nil || v.Redirect != redirect {
+						t.Errorf("refused: %v", err)
+					}
+					return
 				}
-				return
-			}
-			ownPage(t, err)
-		})
-	}
+				ownPage(t, err)
+			})
+		}
+	})
 }
 
 // ownPage wants a request refused where nothing is sent anywhere.
@@ -457,65 +454,67 @@ func ownPage(t testing.TB, err error) {
 }
 
 func TestNothingIsSentBeforeTheClientIsCertain(t *testing.T) {
-	w := alone(t)
-	one, two := w.register(t, program), w.register(t, `{"redirect_uris":["https://a.example/cb","https://b.example/cb"]}`)
-	for name, q := range map[string]url.Values{
-		"no client":                  w.query(one, "-client_id"),
-		"an empty client":            w.query(""),
-		"an unknown client":          w.query("01890000-0000-7000-8000-00000000abcd"),
-		"two clients":                w.query(one, "+client_id="+two),
-		"one client twice":           w.query(one, "+client_id="+one),
-		"a client too long":          w.query(strings.Repeat("x", 5000)),
-		"a document, none are taken": w.query("https://app.example/client.json"),
-		"no redirect of two":         w.query(two, "-redirect_uri"),
-		"two redirects":              w.query(one, "+redirect_uri=http://127.0.0.1:1/callback"),
-		"an empty redirect":          w.query(one, "redirect_uri="),
-		"another client's redirect":  w.query(one, "redirect_uri=https://a.example/cb"),
-		"errors too, no client":      w.query("nobody", "-code_challenge"),
-		"errors too, bad redirect":   w.query(one, "redirect_uri=https://evil.example/", "response_type=token"),
-		"a NUL in the client":        w.query("a\x00b"),
-		"no UTF-8 in the client":     w.query("a\xff"),
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := w.OAuth.Begin(context.Background(), q, oauth.Browser(""), oauth.From{})
-			ownPage(t, err)
-		})
-	}
-	if v := w.begin(t, oauth.Browser(""), w.query(one, "-redirect_uri")); v.Redirect != callback {
-		t.Errorf("the one registered address was not taken: %q", v.Redirect)
-	}
+	each(t, func(t *testing.T, w *world) {
+		one, two := w.register(t, program), w.register(t, `{"redirect_uris":["https://a.example/cb","https://b.example/cb"]}`)
+		for name, q := range map[string]url.Values{
+			"no client":                  w.query(one, "-client_id"),
+			"an empty client":            w.query(""),
+			"an unknown client":          w.query("01890000-0000-7000-8000-00000000abcd"),
+			"two clients":                w.query(one, "+client_id="+two),
+			"one client twice":           w.query(one, "+client_id="+one),
+			"a client too long":          w.query(strings.Repeat("x", 5000)),
+			"a document, none are taken": w.query("https://app.example/client.json"),
+			"no redirect of two":         w.query(two, "-redirect_uri"),
+			"two redirects":              w.query(one, "+redirect_uri=http://127.0.0.1:1/callback"),
+			"an empty redirect":          w.query(one, "redirect_uri="),
+			"another client's redirect":  w.query(one, "redirect_uri=https://a.example/cb"),
+			"errors too, no client":      w.query("nobody", "-code_challenge"),
+			"errors too, bad redirect":   w.query(one, "redirect_uri=https://evil.example/", "response_type=token"),
+			"a NUL in the client":        w.query("a\x00b"),
+			"no UTF-8 in the client":     w.query("a\xff"),
+		} {
+			t.Run(name, func(t *testing.T) {
+				_, err := w.OAuth.Begin(context.Background(), q, oauth.Browser(""), oauth.From{})
+				ownPage(t, err)
+			})
+		}
+		if v := w.begin(t, oauth.Browser(""), w.query(one, "-redirect_uri")); v.Redirect != callback {
+			t.Errorf("the one registered address was not taken: %q", v.Redirect)
+		}
+	})
 }
 
 func caller(ctx context.Context) *who.Caller { return who.From(ctx) }
 
 // RFC 9700 section 4.11.2: whoever registers must not use this server's name to lead people to a page of theirs.
 func TestStrangersMistakeLeadsNowhereByItself(t *testing.T) {
-	w := alone(t)
-	hosted := `{"redirect_uris":["https://program.example/back"]}`
-	client := w.register(t, hosted)
-	q := url.Values{"client_id": {client}, "redirect_uri": {"https://program.example/back"}, "response_type": {"token"}, "state": {"s"}}
-	faulty := func() *oauth.Sent {
-		var sent *oauth.Sent
-		if _, err := w.OAuth.Begin(context.Background(), q, oauth.Browser(""), oauth.From{}); !errors.As(err, &sent) {
-			t.Fatalf("%v", err)
+	each(t, func(t *testing.T, w *world) {
+		hosted := `{"redirect_uris":["https://program.example/back"]}`
+		client := w.register(t, hosted)
+		q := url.Values{"client_id": {client}, "redirect_uri": {"https://program.example/back"}, "response_type": {"token"}, "state": {"s"}}
+		faulty := func() *oauth.Sent {
+			var sent *oauth.Sent
+			if _, err := w.OAuth.Begin(context.Background(), q, oauth.Browser(""), oauth.From{}); !errors.As(err, &sent) {
+				t.Fatalf("%v", err)
+			}
+			return sent
 		}
-		return sent
-	}
-	if s := faulty(); !s.Stranger || s.Host != "program.example" {
-		t.Errorf("a client that nobody let in: %+v", s)
-	}
-	r := w.Do(t, "GET", "/oauth/authorize?"+q.Encode(), "", "Accept: text/html")
-	if r.Status != 400 || r.Header.Get("Location") != "" || !strings.Contains(r.Body, `href="https://program.example/back?error=`) {
-		t.Errorf("%d %q %s", r.Status, r.Header.Get("Location"), r.Body)
-	}
-	err := w.DB.Write(context.Background(), func(tx *db.Tx) error {
-		_, err := tx.Exec(`UPDATE oauth_client SET used_at = 1 WHERE id = $1`, client)
-		return err
+		if s := faulty(); !s.Stranger || s.Host != "program.example" {
+			t.Errorf("a client that nobody let in: %+v", s)
+		}
+		r := w.Do(t, "GET", "/oauth/authorize?"+q.Encode(), "", "Accept: text/html")
+		if r.Status != 400 || r.Header.Get("Location") != "" || !strings.Contains(r.Body, `href="https://program.example/back?error=`) {
+			t.Errorf("%d %q %s", r.Status, r.Header.Get("Location"), r.Body)
+		}
+		err := w.DB.Write(context.Background(), func(tx *db.Tx) error {
+			_, err := tx.Exec(`UPDATE oauth_client SET used_at = 1 WHERE id = $1`, client)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := faulty(); s.Stranger {
+			t.Errorf("a client that somebody let in: %+v", s)
+		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s := faulty(); s.Stranger {
-		t.Errorf("a client that somebody let in: %+v", s)
-	}
 }

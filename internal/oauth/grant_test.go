@@ -184,36 +184,37 @@ func TestTokenEndpointRefuses(t *testing.T) {
 }
 
 func TestTokenEndpointTakesFormsAlone(t *testing.T) {
-	w := alone(t)
-	ben := w.Account(t, "Ben")
-	k := w.letIn(t, ben, everything(ben))
-	form := "Content-Type: application/x-www-form-urlencoded"
-	for name, c := range map[string]struct {
-		method, path, body, header string
-		status                     int
-	}{
-		"JSON":           {"POST", "/oauth/token", `{"grant_type":"refresh_token"}`, "Content-Type: application/json", 415},
-		"no type":        {"POST", "/oauth/token", w.refreshing(k).Encode(), "X-A: b", 415},
-		"in the address": {"POST", "/oauth/token?" + w.refreshing(k).Encode(), "", form, 400},
-		"too large":      {"POST", "/oauth/token", "a=" + strings.Repeat("x", 40000), form, 413},
-		"no form":        {"POST", "/oauth/token", "a=%zz", form, 400},
-		"GET":            {"GET", "/oauth/token", "", form, 405},
-		"PUT":            {"PUT", "/oauth/register", "{}", "Content-Type: application/json", 405},
-		"GET to revoke":  {"GET", "/oauth/revoke", "", form, 405},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := w.Do(t, c.method, c.path, c.body, c.header)
-			if r.Status != c.status || errorOf(t, r) != "invalid_request" {
-				t.Errorf("%d %s", r.Status, r.Body)
-			}
-		})
-	}
-	f := w.refreshing(k)
-	f.Del("client_id")
-	r := w.Do(t, "POST", "/oauth/token", f.Encode(), form, "Authorization: Basic "+basic(k.client))
-	if r.Status != http.StatusOK {
-		t.Errorf("a client that names itself by Basic authentication: %d %s", r.Status, r.Body)
-	}
+	each(t, func(t *testing.T, w *world) {
+		ben := w.Account(t, "Ben")
+		k := w.letIn(t, ben, everything(ben))
+		form := "Content-Type: application/x-www-form-urlencoded"
+		for name, c := range map[string]struct {
+			method, path, body, header string
+			status                     int
+		}{
+			"JSON":           {"POST", "/oauth/token", `{"grant_type":"refresh_token"}`, "Content-Type: application/json", 415},
+			"no type":        {"POST", "/oauth/token", w.refreshing(k).Encode(), "X-A: b", 415},
+			"in the address": {"POST", "/oauth/token?" + w.refreshing(k).Encode(), "", form, 400},
+			"too large":      {"POST", "/oauth/token", "a=" + strings.Repeat("x", 40000), form, 413},
+			"no form":        {"POST", "/oauth/token", "a=%zz", form, 400},
+			"GET":            {"GET", "/oauth/token", "", form, 405},
+			"PUT":            {"PUT", "/oauth/register", "{}", "Content-Type: application/json", 405},
+			"GET to revoke":  {"GET", "/oauth/revoke", "", form, 405},
+		} {
+			t.Run(name, func(t *testing.T) {
+				r := w.Do(t, c.method, c.path, c.body, c.header)
+				if r.Status != c.status || errorOf(t, r) != "invalid_request" {
+					t.Errorf("%d %s", r.Status, r.Body)
+				}
+			})
+		}
+		f := w.refreshing(k)
+		f.Del("client_id")
+		r := w.Do(t, "POST", "/oauth/token", f.Encode(), form, "Authorization: Basic "+basic(k.client))
+		if r.Status != http.StatusOK {
+			t.Errorf("a client that names itself by Basic authentication: %d %s", r.Status, r.Body)
+		}
+	})
 }
 
 // Guesses are counted per address; what a client does right isn't, since hosted connectors share one.

@@ -60,67 +60,68 @@ func (w *world) signingKey(t testing.TB) (id string, private ed25519.PrivateKey)
 }
 
 func TestForgedAccessTokensOpenNothing(t *testing.T) {
-	w := alone(t)
-	ben := w.Account(t, "Ben")
-	k := w.letIn(t, ben, everything(ben))
-	id, private := w.signingKey(t)
-	public := private.Public().(ed25519.PublicKey)
-	good := claims(t, k.Access)
-	header := map[string]any{"alg": "EdDSA", "kid": id, "typ": "at+jwt"}
-	with := func(m map[string]any, name string, v any) map[string]any {
-		m = maps.Clone(m)
-		if m[name] = v; v == nil {
-			delete(m, name)
-		}
-		return m
-	}
-	ours := func(b []byte) []byte { return ed25519.Sign(private, b) }
-	_, foreign, _ := ed25519.GenerateKey(rand.Reader)
-	theirs := func(b []byte) []byte { return ed25519.Sign(foreign, b) }
-	nothing := func([]byte) []byte { return nil }
-	hs := func(b []byte) []byte { m := hmac.New(sha256.New, public); m.Write(b); return m.Sum(nil) }
-	w.answers(t, forge(header, good, ours), http.StatusOK) // the forger works
-	parts := strings.Split(k.Access, ".")
-	other := w.letIn(t, w.Account(t, "Ann"), everything(w.PersonNamed(t, "Ann")))
-	for name, token := range map[string]string{
-		"alg none":                   forge(with(header, "alg", "none"), good, nothing),
-		"alg None with a signature":  forge(with(header, "alg", "None"), good, ours),
-		"HS256 with the public key":  forge(with(header, "alg", "HS256"), good, hs),
-		"typ JWT":                    forge(with(header, "typ", "JWT"), good, ours),
-		"no typ":                     forge(with(header, "typ", nil), good, ours),
-		"a foreign key id":           forge(with(header, "kid", strings.Repeat("0", len(id))), good, ours),
-		"no key id":                  forge(with(header, "kid", nil), good, ours),
-		"a foreign key under our id": forge(header, good, theirs),
-		"a key of its own":           forge(with(header, "jwk", map[string]any{"kty": "OKP", "crv": "Ed25519", "x": base64.RawURLEncoding.EncodeToString(foreign.Public().(ed25519.PublicKey))}), good, theirs),
-		"a changed payload":          parts[0] + "." + segment(with(good, "connection", claims(t, other.Access)["connection"])) + "." + parts[2],
-		"a wider scope":              parts[0] + "." + segment(with(good, "scope", "cairn.read cairn.write admin")) + "." + parts[2],
-		"another audience":           forge(header, with(good, "aud", "https://other.example/mcp"), ours),
-		"an audience with a slash":   forge(header, with(good, "aud", w.OAuth.Resource()+"/"), ours),
-		"several audiences":          forge(header, with(good, "aud", []string{w.OAuth.Resource(), "https://other.example/mcp"}), ours),
-		"no audience":                forge(header, with(good, "aud", nil), ours),
-		"another issuer":             forge(header, with(good, "iss", "https://other.example"), ours),
-		"no expiry":                  forge(header, with(good, "exp", nil), ours),
-		"no connection":              forge(header, with(good, "connection", nil), ours),
-		"an unknown connection":      forge(header, with(good, "connection", "01890000-0000-7000-8000-00000000abcd"), ours),
-		"no scope":                   forge(header, with(good, "scope", ""), ours),
-		"claims that are no object":  forge(header, nil, ours),
-		"a critical header":          forge(with(header, "crit", []string{"x"}), good, ours),
-		"no signature":               parts[0] + "." + parts[1] + ".",
-		"one character less":         k.Access[:len(k.Access)-1],
-		"nonsense with two dots":     "a.b.c",
-		"two dots":                   "..",
-		"an encrypted one's form":    k.Access + ".x.y",
-		"the refresh token":          k.Refresh,
-		"the code":                   k.code,
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := w.answers(t, token, http.StatusUnauthorized)
-			if c := r.Header.Get("WWW-Authenticate"); !strings.Contains(c, `error="invalid_token"`) || !strings.Contains(c, w.OAuth.Issuer()+"/.well-known/oauth-protected-resource/mcp") {
-				t.Errorf("challenge: %q", c)
+	each(t, func(t *testing.T, w *world) {
+		ben := w.Account(t, "Ben")
+		k := w.letIn(t, ben, everything(ben))
+		id, private := w.signingKey(t)
+		public := private.Public().(ed25519.PublicKey)
+		good := claims(t, k.Access)
+		header := map[string]any{"alg": "EdDSA", "kid": id, "typ": "at+jwt"}
+		with := func(m map[string]any, name string, v any) map[string]any {
+			m = maps.Clone(m)
+			if m[name] = v; v == nil {
+				delete(m, name)
 			}
-		})
-	}
-	w.answers(t, k.Access, http.StatusOK)
+			return m
+		}
+		ours := func(b []byte) []byte { return ed25519.Sign(private, b) }
+		_, foreign, _ := ed25519.GenerateKey(rand.Reader)
+		theirs := func(b []byte) []byte { return ed25519.Sign(foreign, b) }
+		nothing := func([]byte) []byte { return nil }
+		hs := func(b []byte) []byte { m := hmac.New(sha256.New, public); m.Write(b); return m.Sum(nil) }
+		w.answers(t, forge(header, good, ours), http.StatusOK) // the forger works
+		parts := strings.Split(k.Access, ".")
+		other := w.letIn(t, w.Account(t, "Ann"), everything(w.PersonNamed(t, "Ann")))
+		for name, token := range map[string]string{
+			"alg none":                   forge(with(header, "alg", "none"), good, nothing),
+			"alg None with a signature":  forge(with(header, "alg", "None"), good, ours),
+			"HS256 with the public key":  forge(with(header, "alg", "HS256"), good, hs),
+			"typ JWT":                    forge(with(header, "typ", "JWT"), good, ours),
+			"no typ":                     forge(with(header, "typ", nil), good, ours),
+			"a foreign key id":           forge(with(header, "kid", strings.Repeat("0", len(id))), good, ours),
+			"no key id":                  forge(with(header, "kid", nil), good, ours),
+			"a foreign key under our id": forge(header, good, theirs),
+			"a key of its own":           forge(with(header, "jwk", map[string]any{"kty": "OKP", "crv": "Ed25519", "x": base64.RawURLEncoding.EncodeToString(foreign.Public().(ed25519.PublicKey))}), good, theirs),
+			"a changed payload":          parts[0] + "." + segment(with(good, "connection", claims(t, other.Access)["connection"])) + "." + parts[2],
+			"a wider scope":              parts[0] + "." + segment(with(good, "scope", "cairn.read cairn.write admin")) + "." + parts[2],
+			"another audience":           forge(header, with(good, "aud", "https://other.example/mcp"), ours),
+			"an audience with a slash":   forge(header, with(good, "aud", w.OAuth.Resource()+"/"), ours),
+			"several audiences":          forge(header, with(good, "aud", []string{w.OAuth.Resource(), "https://other.example/mcp"}), ours),
+			"no audience":                forge(header, with(good, "aud", nil), ours),
+			"another issuer":             forge(header, with(good, "iss", "https://other.example"), ours),
+			"no expiry":                  forge(header, with(good, "exp", nil), ours),
+			"no connection":              forge(header, with(good, "connection", nil), ours),
+			"an unknown connection":      forge(header, with(good, "connection", "01890000-0000-7000-8000-00000000abcd"), ours),
+			"no scope":                   forge(header, with(good, "scope", ""), ours),
+			"claims that are no object":  forge(header, nil, ours),
+			"a critical header":          forge(with(header, "crit", []string{"x"}), good, ours),
+			"no signature":               parts[0] + "." + parts[1] + ".",
+			"one character less":         k.Access[:len(k.Access)-1],
+			"nonsense with two dots":     "a.b.c",
+			"two dots":                   "..",
+			"an encrypted one's form":    k.Access + ".x.y",
+			"the refresh token":          k.Refresh,
+			"the code":                   k.code,
+		} {
+			t.Run(name, func(t *testing.T) {
+				r := w.answers(t, token, http.StatusUnauthorized)
+				if c := r.Header.Get("WWW-Authenticate"); !strings.Contains(c, `error="invalid_token"`) || !strings.Contains(c, w.OAuth.Issuer()+"/.well-known/oauth-protected-resource/mcp") {
+					t.Errorf("challenge: %q", c)
+				}
+			})
+		}
+		w.answers(t, k.Access, http.StatusOK)
+	})
 }
 
 func TestAccessTokenExpiresAfterItsHour(t *testing.T) {

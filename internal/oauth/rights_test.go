@@ -20,41 +20,42 @@ func basic(client string) string {
 
 // What is on offer is what was asked for and registered; no scope asked for is all.
 func TestScopesOnOffer(t *testing.T) {
-	w := alone(t)
-	ben := w.Account(t, "Ben")
-	with := func(members string) string {
-		return `{"redirect_uris":["` + callback + `"]` + members + `}`
-	}
-	for _, c := range []struct {
-		name, members, asked string
-		write, stay          bool
-	}{
-		{"nothing said at all", ``, "", true, false},
-		{"stays by its registered grants", `,"grant_types":["authorization_code","refresh_token"]`, "", true, true},
-		{"stays by what it asks", ``, "cairn.read offline_access", false, true},
-		{"stays by its registered scope", `,"scope":"cairn.read offline_access"`, "cairn.read", false, true},
-		{"reads by what it asks", ``, "cairn.read", false, false},
-		{"writes by what it asks", ``, "cairn.write", true, false},
-		{"the other names", ``, "heaper.mcp.read heaper.mcp.write", true, false},
-		{"unknown scopes beside", ``, "openid cairn.read admin", false, false},
-		{"unknown scopes alone", ``, "openid profile", false, false},
-		{"registered to read, asks to write", `,"scope":"cairn.read"`, "cairn.read cairn.write", false, false},
-		{"registered to read, asks nothing", `,"scope":"cairn.read"`, "", false, false},
-		{"registered to stay alone, asks nothing", `,"scope":"offline_access"`, "", true, true},
-		{"registered unknown scopes alone", `,"scope":"openid"`, "", true, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			v := w.begin(t, oauth.Browser(""), w.query(w.register(t, with(c.members)), "scope="+c.asked))
-			if v.Write != c.write || v.Stay != c.stay {
-				t.Errorf("write %v, stay %v", v.Write, v.Stay)
-			}
-		})
-	}
-	k := w.letIn(t, ben, oauth.Choice{Connect: true, Heaps: who.IDs(who.From(ben).Heaps)})
-	if k.Scope != "cairn.read" || k.Refresh != "" || claims(t, k.Access)["scope"] != "cairn.read" {
-		t.Errorf("a person who grants reading alone gives %+v", k.Tokens)
-	}
-	refusedWrite(t, w, k.Access, "cairn.read cairn.write")
+	each(t, func(t *testing.T, w *world) {
+		ben := w.Account(t, "Ben")
+		with := func(members string) string {
+			return `{"redirect_uris":["` + callback + `"]` + members + `}`
+		}
+		for _, c := range []struct {
+			name, members, asked string
+			write, stay          bool
+		}{
+			{"nothing said at all", ``, "", true, false},
+			{"stays by its registered grants", `,"grant_types":["authorization_code","refresh_token"]`, "", true, true},
+			{"stays by what it asks", ``, "cairn.read offline_access", false, true},
+			{"stays by its registered scope", `,"scope":"cairn.read offline_access"`, "cairn.read", false, true},
+			{"reads by what it asks", ``, "cairn.read", false, false},
+			{"writes by what it asks", ``, "cairn.write", true, false},
+			{"the other names", ``, "heaper.mcp.read heaper.mcp.write", true, false},
+			{"unknown scopes beside", ``, "openid cairn.read admin", false, false},
+			{"unknown scopes alone", ``, "openid profile", false, false},
+			{"registered to read, asks to write", `,"scope":"cairn.read"`, "cairn.read cairn.write", false, false},
+			{"registered to read, asks nothing", `,"scope":"cairn.read"`, "", false, false},
+			{"registered to stay alone, asks nothing", `,"scope":"offline_access"`, "", true, true},
+			{"registered unknown scopes alone", `,"scope":"openid"`, "", true, false},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				v := w.begin(t, oauth.Browser(""), w.query(w.register(t, with(c.members)), "scope="+c.asked))
+				if v.Write != c.write || v.Stay != c.stay {
+					t.Errorf("write %v, stay %v", v.Write, v.Stay)
+				}
+			})
+		}
+		k := w.letIn(t, ben, oauth.Choice{Connect: true, Heaps: who.IDs(who.From(ben).Heaps)})
+		if k.Scope != "cairn.read" || k.Refresh != "" || claims(t, k.Access)["scope"] != "cairn.read" {
+			t.Errorf("a person who grants reading alone gives %+v", k.Tokens)
+		}
+		refusedWrite(t, w, k.Access, "cairn.read cairn.write")
+	})
 }
 
 func TestRefreshNeverAddsScope(t *testing.T) {
@@ -299,52 +300,54 @@ func (w *world) revoke(t testing.TB, form url.Values, status int) {
 }
 
 func TestAccessTokenIsGoodAtMCPAlone(t *testing.T) {
-	w := alone(t)
-	ben := w.Account(t, "Ben")
-	k := w.letIn(t, ben, everything(ben))
-	list := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_heaps","arguments":{}}}`
-	json, bearer := "Content-Type: application/json", "Authorization: Bearer "+k.Access
-	for name, c := range map[string]struct {
-		path, body string
-		headers    []string
-	}{
-		"at /api":              {"/api/list_heaps", `{}`, []string{json, bearer}},
-		"at the alias path":    {"/functions/v1/mcp-server", list, []string{json, bearer}},
-		"in a query":           {"/mcp?access_token=" + k.Access, list, []string{json}},
-		"in a form":            {"/mcp", "access_token=" + k.Access, []string{"Content-Type: application/x-www-form-urlencoded"}},
-		"as Basic":             {"/mcp", list, []string{json, "Authorization: Basic " + k.Access}},
-		"beside an empty one":  {"/mcp", list, []string{json, "Authorization: Bearer"}},
-		"in a cookie":          {"/mcp", list, []string{json, "Cookie: access_token=" + k.Access}},
-		"two headers at once":  {"/mcp", list, []string{json, bearer, bearer}},
-		"a refresh token":      {"/mcp", list, []string{json, "Authorization: Bearer " + k.Refresh}},
-		"the browser's secret": {"/mcp", list, []string{json, "Authorization: Bearer " + k.browser}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if r := w.Do(t, "POST", c.path, c.body, c.headers...); r.Status != http.StatusUnauthorized && r.Status != http.StatusUnsupportedMediaType || strings.Contains(r.Body, "Personal") {
-				t.Errorf("%d %s", r.Status, r.Body)
-			}
-		})
-	}
-	for _, path := range []string{"/mcp", "/mcp/"} {
-		if r := w.Do(t, "POST", path, list, json, bearer); r.Status != http.StatusOK {
-			t.Errorf("%s: %d %s", path, r.Status, r.Body)
+	each(t, func(t *testing.T, w *world) {
+		ben := w.Account(t, "Ben")
+		k := w.letIn(t, ben, everything(ben))
+		list := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_heaps","arguments":{}}}`
+		json, bearer := "Content-Type: application/json", "Authorization: Bearer "+k.Access
+		for name, c := range map[string]struct {
+			path, body string
+			headers    []string
+		}{
+			"at /api":              {"/api/list_heaps", `{}`, []string{json, bearer}},
+			"at the alias path":    {"/functions/v1/mcp-server", list, []string{json, bearer}},
+			"in a query":           {"/mcp?access_token=" + k.Access, list, []string{json}},
+			"in a form":            {"/mcp", "access_token=" + k.Access, []string{"Content-Type: application/x-www-form-urlencoded"}},
+			"as Basic":             {"/mcp", list, []string{json, "Authorization: Basic " + k.Access}},
+			"beside an empty one":  {"/mcp", list, []string{json, "Authorization: Bearer"}},
+			"in a cookie":          {"/mcp", list, []string{json, "Cookie: access_token=" + k.Access}},
+			"two headers at once":  {"/mcp", list, []string{json, bearer, bearer}},
+			"a refresh token":      {"/mcp", list, []string{json, "Authorization: Bearer " + k.Refresh}},
+			"the browser's secret": {"/mcp", list, []string{json, "Authorization: Bearer " + k.browser}},
+		} {
+			t.Run(name, func(t *testing.T) {
+				if r := w.Do(t, "POST", c.path, c.body, c.headers...); r.Status != http.StatusUnauthorized && r.Status != http.StatusUnsupportedMediaType || strings.Contains(r.Body, "Personal") {
+					t.Errorf("%d %s", r.Status, r.Body)
+				}
+			})
 		}
-	}
+		for _, path := range []string{"/mcp", "/mcp/"} {
+			if r := w.Do(t, "POST", path, list, json, bearer); r.Status != http.StatusOK {
+				t.Errorf("%s: %d %s", path, r.Status, r.Body)
+			}
+		}
+	})
 }
 
 func TestAgentDoesNothingThatIsForPersons(t *testing.T) {
-	w := alone(t)
-	ben := w.Account(t, "Ben")
-	k := w.letIn(t, ben, everything(ben))
-	for _, o := range w.Runner.Ops() {
-		if o.PersonOnly {
-			args := o.Example
-			if args == "" {
-				args = `{}`
-			}
-			if r := w.call(t, k.Access, o.Name, args); r.Status != http.StatusForbidden || !strings.Contains(r.Body, "-32001") {
-				t.Errorf("%s: %d %s", o.Name, r.Status, r.Body)
+	each(t, func(t *testing.T, w *world) {
+		ben := w.Account(t, "Ben")
+		k := w.letIn(t, ben, everything(ben))
+		for _, o := range w.Runner.Ops() {
+			if o.PersonOnly {
+				args := o.Example
+				if args == "" {
+					args = `{}`
+				}
+				if r := w.call(t, k.Access, o.Name, args); r.Status != http.StatusForbidden || !strings.Contains(r.Body, "-32001") {
+					t.Errorf("%s: %d %s", o.Name, r.Status, r.Body)
+				}
 			}
 		}
-	}
+	})
 }
