@@ -6,9 +6,9 @@ package block
 import (
 	"context"
 	"strings"
-	"unicode/utf8"
 
 	"cairn/internal/block/inmem"
+	"cairn/internal/block/past"
 	"cairn/internal/change"
 	"cairn/internal/db"
 	"cairn/internal/doc"
@@ -49,13 +49,13 @@ type Service struct {
 	db     *db.DB
 	find   finder
 	public func() string // the server's address, for links
-	docs   *inmem.Cache
+	docs   past.Store
 	turns  *inmem.Turns
 }
 
 // New makes the service.
 func New(d *db.DB, find finder, public func() string) *Service {
-	return &Service{db: d, find: find, public: public, docs: inmem.NewCache(cacheBytes), turns: &inmem.Turns{}}
+	return &Service{db: d, find: find, public: public, docs: past.Store{Docs: inmem.NewCache(cacheBytes)}, turns: &inmem.Turns{}}
 }
 
 // row is a block as stored, without its document.
@@ -75,7 +75,7 @@ func (r *row) dest() []any {
 }
 
 // querier is the part of db.DB and db.Tx that reading one row needs.
-type querier func(q string, args []any, dest ...any) error
+type querier = func(q string, args []any, dest ...any) error
 
 func (s *Service) one(ctx context.Context) querier {
 	return func(q string, args []any, dest ...any) error { return s.db.One(ctx, q, args, dest...) }
@@ -119,13 +119,10 @@ func searchable(r *row, d *doc.Doc) search.Doc {
 
 // checkSize holds a document to the length that blocks may have; doc has further limits.
 func checkSize(d *doc.Doc) error {
-	if d.Bytes() <= maxContent {
+	if d.Chars() <= maxContent {
 		return nil
 	}
-	if n := utf8.RuneCountInString(d.Plain()); n > maxContent {
-		return fault.Bad("content", "makes a document of %d characters; at most %d are allowed: split it into several blocks", n, maxContent)
-	}
-	return nil
+	return fault.Bad("content", "makes a document of %d characters; at most %d are allowed: split it into several blocks", d.Chars(), maxContent)
 }
 
 // Ref names another block in an answer.

@@ -17,7 +17,7 @@ func (s *Service) store(ctx context.Context, r *row, d *doc.Doc, h who.Heap, tag
 	if err != nil {
 		return false, err
 	}
-	st := step{d: d, hash: r.Hash, json: d.JSON(), refs: newRefs(empty, d)}
+	refs := newRefs(empty, d)
 	what := searchable(r, d)
 	what.Fresh = true
 	analyzed := search.Analyze(what)
@@ -32,7 +32,7 @@ func (s *Service) store(ctx context.Context, r *row, d *doc.Doc, h who.Heap, tag
 		if err != nil {
 			return err
 		}
-		if made, err = insert(tx, r, st); err != nil || !made {
+		if made, err = insert(tx, r, d, refs); err != nil || !made {
 			return err
 		}
 		if err := relate(tx, r.ID, relTag, up); err != nil {

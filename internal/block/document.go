@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"cairn/internal/block/past"
 	"cairn/internal/db"
 	"cairn/internal/doc"
 	"cairn/internal/doc/markdown"
@@ -179,11 +180,11 @@ func (s *Service) patch(ctx context.Context, in patchIn) (written, error) {
 // base finds the version that a caller read; nil where the block never had it.
 func (s *Service) base(ctx context.Context, r *row, hash string) (int64, *doc.Doc, error) {
 	in := s.reader(ctx)
-	n, whole, err := byHash(in, r.ID, "hash", hash)
+	n, whole, err := past.ByHash(in, r.ID, hash, false)
 	if err != nil || n == 0 {
 		return 0, nil, err
 	}
-	d, err := s.past(in, r, n, whole)
+	d, err := s.docs.At(in, r.newest(), n, whole)
 	if err == nil && d == nil {
 		err = errBusy
 	}
@@ -380,7 +381,7 @@ func (s *Service) create(ctx context.Context, in createIn) (One, error) {
 		}
 		return s.answer(ctx, r, "existing")
 	}
-	s.docs.Put(r.Hash, d, nil)
+	s.docs.Docs.Put(r.Hash, d)
 	return s.answer(ctx, r, "created")
 }
 
@@ -392,7 +393,7 @@ func errOr(err, other error) error {
 }
 
 // parents finds the tags that a new block is to have.
-func parents(in reader, h who.Heap, names []string) ([]string, error) {
+func parents(in past.Reader, h who.Heap, names []string) ([]string, error) {
 	ids := []string{}
 	for _, name := range names {
 		if strings.TrimSpace(name) == "" || utf8.RuneCountInString(name) > 300 {

@@ -213,7 +213,7 @@ func (s *Service) at(ctx context.Context, id string, n int64) (*row, *doc.Doc, e
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := s.past(s.reader(ctx), r, n, hash)
+	d, err := s.docs.At(s.reader(ctx), r.newest(), n, hash)
 	if err == nil && d == nil {
 		err = errBusy
 	}

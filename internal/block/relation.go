@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"cairn/internal/block/past"
 	"cairn/internal/change"
 	"cairn/internal/db"
 	"cairn/internal/doc"
@@ -362,9 +363,9 @@ func (s *Service) tagsOf(ctx context.Context, ids []string) (map[string][]Ref, e
 }
 
 // tagNamed finds a tag or collection by id or title in heaps.
-func tagNamed(in reader, heaps []who.Heap, argument, name string) (*row, error) {
+func tagNamed(in past.Reader, heaps []who.Heap, argument, name string) (*row, error) {
 	args := db.Args{strings.ToLower(strings.TrimSpace(name)), who.Fold(name)}
-	rows, err := in.rows(`SELECT `+columns+` FROM block b WHERE b.heap IN `+args.List(who.IDs(heaps))+` AND b.type IN ('tag', 'collection') AND b.trashed_at IS NULL
+	rows, err := in.Rows(`SELECT `+columns+` FROM block b WHERE b.heap IN `+args.List(who.IDs(heaps))+` AND b.type IN ('tag', 'collection') AND b.trashed_at IS NULL
 		AND (b.id = $1 OR b.title_folded = $2) ORDER BY b.created_at, b.id LIMIT 20`, args...)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"strings"
 
+	"cairn/internal/block/past"
 	"cairn/internal/change"
 	"cairn/internal/db"
 	"cairn/internal/doc"
@@ -13,7 +14,7 @@ import (
 )
 
 // rowsQuery is the part of db.DB and db.Tx that reading several rows needs.
-type rowsQuery func(q string, args ...any) (*sql.Rows, error)
+type rowsQuery = func(q string, args ...any) (*sql.Rows, error)
 
 func (s *Service) rows(ctx context.Context) rowsQuery {
 	return func(q string, args ...any) (*sql.Rows, error) { return s.db.Query(ctx, q, args...) }
@@ -27,7 +28,7 @@ func lockHeap(tx *db.Tx, heap string) error {
 }
 
 // insert stores a new block; false where its external_ref is taken.
-func insert(tx *db.Tx, r *row, st step) (bool, error) {
+func insert(tx *db.Tx, r *row, d *doc.Doc, refs refs) (bool, error) {
 	n, err := tx.Exec(`INSERT INTO block (id, heap, type, title, title_folded, hash, content_hash, version, external_ref, pinned, actor, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12) ON CONFLICT (heap, external_ref) WHERE external_ref IS NOT NULL DO NOTHING`,
 		r.ID, r.Heap, r.Type, r.Title, who.Fold(r.Title), r.Hash, r.ContentHash, r.Version, r.ExternalRef, r.Pinned, r.Actor, tx.Now)
@@ -35,17 +36,17 @@ func insert(tx *db.Tx, r *row, st step) (bool, error) {
 		return false, err
 	}
 	r.CreatedAt, r.UpdatedAt = tx.Now, tx.Now
-	if err := begin(tx, r, st); err != nil {
+	if err := past.Begin(tx, r.newest(), d.JSON()); err != nil {
 		return false, err
 	}
-	return true, st.refs.store(tx, r)
+	return true, refs.store(tx, r)
 }
 
 // update writes what of a block can change; the document is another where st isn't nil.
 func update(tx *db.Tx, old, r *row, st *step) error {
 	if st != nil {
-		r.Title, r.Hash, r.ContentHash = st.d.Title(), st.hash, st.d.ContentHash()
-		if err := advance(tx, old, r, *st); err != nil {
+		r.Title, r.Hash, r.ContentHash, r.Version = st.To.Title(), st.To.Hash(), st.To.ContentHash(), old.Version+1
+		if err := past.Advance(tx, r.newest(), st.Step); err != nil {
 			return err
 		}
 		if err := st.refs.store(tx, r); err != nil {
@@ -112,7 +113,7 @@ func (s *Service) rewrite(ctx context.Context, id string, dry bool, work func(r 
 // write stores a document in place of before, if that is still the newest, and sets r to what the block is then.
 func (s *Service) write(ctx context.Context, r *row, before *doc.Doc, m made) (won bool, err error) {
 	c := who.From(ctx)
-	st := s.plan(before, m.d)
+	st := plan(before, m.d)
 	found := *r
 	found.Title = m.d.Title()
 	analyzed := search.Analyze(searchable(&found, m.d))
@@ -142,7 +143,7 @@ func (s *Service) write(ctx context.Context, r *row, before *doc.Doc, m made) (w
 	})
 	if won && err == nil {
 		*r = now
-		s.docs.Put(now.Hash, m.d, st.json)
+		s.docs.Docs.Put(now.Hash, m.d)
 	}
 	return won, err
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"cairn/internal/block/past"
 	"cairn/internal/change"
 	"cairn/internal/db"
 	"cairn/internal/doc"
@@ -76,7 +77,7 @@ func (s *Service) setFields(ctx context.Context, tx *db.Tx, id string, set map[s
 	}
 	var st *step
 	if after.Hash() != old.Hash {
-		p := s.plan(before, after)
+		p := plan(before, after)
 		st = &p
 	}
 	if err := update(tx, old, &r, st); err != nil {
@@ -89,7 +90,7 @@ func (s *Service) setFields(ctx context.Context, tx *db.Tx, id string, set map[s
 }
 
 // rewritten gives the document that recorded fields say.
-func (s *Service) rewritten(in reader, r *row, d *doc.Doc, set map[string]json.RawMessage) (*doc.Doc, error) {
+func (s *Service) rewritten(in past.Reader, r *row, d *doc.Doc, set map[string]json.RawMessage) (*doc.Doc, error) {
 	after := d
 	if v, ok := set["content"]; ok {
 		var hash string
@@ -118,18 +119,18 @@ func (s *Service) rewritten(in reader, r *row, d *doc.Doc, set map[string]json.R
 func merged(contentHash string) string { return "content " + contentHash }
 
 // withContent finds a document of the block with a content, among its versions or just merged.
-func (s *Service) withContent(in reader, r *row, contentHash string) (*doc.Doc, error) {
-	n, hash, err := byHash(in, r.ID, "content_hash", contentHash)
+func (s *Service) withContent(in past.Reader, r *row, contentHash string) (*doc.Doc, error) {
+	n, hash, err := past.ByHash(in, r.ID, contentHash, true)
 	if err != nil {
 		return nil, err
 	}
 	if n == 0 {
-		if d := s.docs.Get(merged(contentHash)); d != nil {
+		if d := s.docs.Docs.Get(merged(contentHash)); d != nil {
 			return d, nil
 		}
 		return nil, fault.New(fault.Conflict, "the document as it was is not there any more")
 	}
-	d, err := s.past(in, r, n, hash)
+	d, err := s.docs.At(in, r.newest(), n, hash)
 	if err == nil && d == nil {
 		err = errBusy
 	}
@@ -166,7 +167,7 @@ func (s *Service) merge(tx *db.Tx, id, name string, before, after, now json.RawM
 		return nil, err
 	}
 	hash := d.ContentHash()
-	s.docs.Put(merged(hash), d, nil)
+	s.docs.Docs.Put(merged(hash), d)
 	return json.Marshal(hash)
 }
 

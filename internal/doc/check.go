@@ -170,12 +170,17 @@ func validID(id string) bool {
 
 // seal works out what is kept beside a checked block and holds it to the limits that depend on its content.
 func (n *Node) seal(p *path) error {
-	n.blocks, n.levels, n.bytes = 1, 1, attrBytes(n.Attrs)
+	n.blocks, n.levels, n.bytes, n.chars = 1, 1, attrBytes(n.Attrs), utf8.RuneCountInString(n.own())
 	for _, c := range n.Content {
 		n.bytes += c.bytes
-		if n.spec.blocks {
-			n.blocks += c.blocks
-			n.levels = max(n.levels, 1+c.levels)
+		if !n.spec.blocks {
+			n.chars += utf8.RuneCountInString(c.own())
+			continue
+		}
+		n.blocks += c.blocks
+		n.levels = max(n.levels, 1+c.levels)
+		if n.chars += c.chars; n.chars > c.chars {
+			n.chars++ // the line break before it
 		}
 	}
 	if n.spec == docSpec {

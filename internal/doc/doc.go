@@ -80,6 +80,9 @@ func (d *Doc) Len() int { return d.root.blocks }
 // Bytes counts the bytes of text and attributes.
 func (d *Doc) Bytes() int { return d.root.bytes }
 
+// Chars counts the characters of Plain, give or take empty lines.
+func (d *Doc) Chars() int { return d.root.chars }
+
 // WithTitle gives the document under another title.
 func (d *Doc) WithTitle(title string) (*Doc, error) {
 	if err := CheckTitle(title); err != nil {

@@ -28,6 +28,9 @@ func (d *Doc) ContentJSON() []byte { return appendNodes(nil, d.root.Content) }
 // JSON gives the canonical JSON of one node.
 func (n *Node) JSON() []byte { return n.append(nil, true) }
 
+// ShellJSON gives the canonical JSON of one node without the blocks in it.
+func (n *Node) ShellJSON() []byte { return n.append(nil, false) }
+
 // ContentJSON gives the canonical JSON of what is in the node, an array.
 func (n *Node) ContentJSON() []byte { return appendNodes(nil, n.Content) }
 

@@ -20,6 +20,7 @@ type Node struct {
 	blocks int       // block nodes in it, itself counted
 	levels int       // of blocks in it, itself counted
 	bytes  int       // of text and attributes in it
+	chars  int       // of its plain text
 	sum    atomic.Pointer[Sum]
 }
 
@@ -100,21 +101,27 @@ func (n *Node) Plain() string {
 	return b.String()
 }
 
-func (n *Node) plain(b *strings.Builder) {
+// own gives the node's plain text without that of what is in it.
+func (n *Node) own() string {
 	switch n.Type {
 	case "text":
-		b.WriteString(n.Text)
+		return n.Text
 	case "hard_break":
-		b.WriteByte('\n')
+		return "\n"
 	case "mention":
-		b.WriteString(n.Str("label"))
+		return n.Str("label")
 	case "image", "inline_image":
-		b.WriteString(n.Str("alt"))
+		return n.Str("alt")
 	case "file":
-		b.WriteString(n.Str("name"))
+		return n.Str("name")
 	case "embed", "callout":
-		b.WriteString(n.Str("title"))
+		return n.Str("title")
 	}
+	return ""
+}
+
+func (n *Node) plain(b *strings.Builder) {
+	b.WriteString(n.own())
 	for _, c := range n.Content {
 		if c.Spec().Group != Inline && b.Len() > 0 {
 			b.WriteByte('\n')

@@ -23,7 +23,6 @@ type Cache struct {
 type cached struct {
 	hash string
 	doc  *doc.Doc
-	json []byte // its canonical JSON, if it was written here
 	size int
 }
 
@@ -34,32 +33,26 @@ func NewCache(most int) *Cache {
 
 // Get gives a document, nil if it isn't here.
 func (c *Cache) Get(hash string) *doc.Doc {
-	d, _ := c.Both(hash)
-	return d
-}
-
-// Both gives a document with its JSON, as far as they are here.
-func (c *Cache) Both(hash string) (*doc.Doc, []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.by[hash]
 	if e == nil {
-		return nil, nil
+		return nil
 	}
 	c.order.MoveToFront(e)
-	return e.Value.(*cached).doc, e.Value.(*cached).json
+	return e.Value.(*cached).doc
 }
 
-// Put keeps a document, with its JSON if that is at hand; the one put last stays, whatever its size.
-func (c *Cache) Put(hash string, d *doc.Doc, json []byte) {
-	size := 3*d.Bytes() + 400*d.Len() + len(json) + 200 // about what its nodes take
+// Put keeps a document; the one put last stays, whatever its size.
+func (c *Cache) Put(hash string, d *doc.Doc) {
+	size := 3*d.Bytes() + 400*d.Len() + 200 // about what its nodes take
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.by[hash]; e != nil {
 		c.order.MoveToFront(e)
 		return
 	}
-	c.by[hash] = c.order.PushFront(&cached{hash, d, json, size})
+	c.by[hash] = c.order.PushFront(&cached{hash, d, size})
 	for c.bytes += size; c.bytes > c.most && c.order.Len() > 1; {
 		last := c.order.Remove(c.order.Back()).(*cached)
 		delete(c.by, last.hash)

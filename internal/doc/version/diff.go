@@ -1,5 +1,5 @@
 // Package version has what is between two versions of a document: which nodes changed (Diff), a patch made for an older one
-// (Rebase), and the difference of their bytes, for keeping many of them (Delta).
+// (Rebase), and what makes one of the other, for keeping many of them (Steps).
 package version
 
 import (
@@ -24,6 +24,7 @@ type Changes struct {
 	Title                 bool // the title differs
 
 	a, b     *doc.Doc
+	seen     []*doc.Node       // of b, in its order: all that are not in the very same place in a
 	was, is  map[string]place  // nodes that are not the very same in both, by id
 	shuffled map[string]string // nodes out of the order among those that stayed, to what they stand in
 	what     map[string]string // of each changed node's id
@@ -41,7 +42,7 @@ func Diff(a, b *doc.Doc) *Changes {
 	if len(c.was)+len(c.is)+len(c.shuffled) == 0 {
 		return c
 	}
-	for n := range b.All() {
+	for _, n := range c.seen {
 		now, changed := c.is[n.ID]
 		old, had := c.was[n.ID]
 		if changed && !had {
@@ -58,10 +59,18 @@ func Diff(a, b *doc.Doc) *Changes {
 			c.what[n.ID] += "~"
 		}
 	}
-	for n := range a.All() {
-		if _, had := c.was[n.ID]; had {
-			if _, has := c.is[n.ID]; !has {
-				c.Removed = append(c.Removed, n)
+	for id, old := range c.was {
+		if _, has := c.is[id]; !has {
+			c.Removed = append(c.Removed, old.n)
+		}
+	}
+	if len(c.Removed) > 1 { // into the order of the older version
+		c.Removed = c.Removed[:0]
+		for n := range a.All() {
+			if _, had := c.was[n.ID]; had {
+				if _, has := c.is[n.ID]; !has {
+					c.Removed = append(c.Removed, n)
+				}
 			}
 		}
 	}
@@ -86,10 +95,17 @@ func (c *Changes) compare(up string, a, b []*doc.Node) {
 	now := make(map[string]*doc.Node, len(b))
 	for _, n := range b {
 		now[n.ID] = n
+		c.seen = append(c.seen, n)
 		switch had := old[n.ID]; {
 		case had == n:
 		case had == nil:
 			note(c.is, up, n)
+			n.Walk(0, func(in *doc.Node, _ int) bool {
+				if in != n {
+					c.seen = append(c.seen, in)
+				}
+				return true
+			})
 		default:
 			c.was[n.ID], c.is[n.ID] = place{had, up}, place{n, up}
 			c.compare(n.ID, blocks(had), blocks(n))
