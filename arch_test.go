@@ -31,7 +31,7 @@ var may = map[string][]string{
 	"doc/html":     {"doc"},
 	"doc/doctest":  {"doc"},
 
-	"search":      {"db", "embed", "fault", "meaning", "op", "when", "who", "words"},
+	"search":      {"db", "embed", "fault", "job", "meaning", "op", "when", "who", "words"},
 	"change":      {"db", "fault", "op", "rawjson", "who", "words"},
 	"audit":       {"db", "fault", "op", "who"},
 	"account":     {"audit", "change", "db", "fault", "op", "who"},
@@ -56,7 +56,7 @@ var may = map[string][]string{
 	"mcp":         {"edge", "fault", "op", "prompt", "rawjson", "who"},
 	"web":         {"account", "edge", "fault", "oauth", "op", "rawjson", "signin", "who"},
 	"cli":         {"config", "fault", "mcp", "op", "rawjson", "who"},
-	"app":         {"account", "audit", "block", "change", "cli", "config", "db", "edge", "embed", "fault", "fetch", "job", "mail", "mcp", "meaning", "memory", "oauth", "op", "prompt", "search", "signin", "skill", "task", "web", "who"},
+	"app":         {"account", "audit", "block", "change", "cli", "config", "db", "edge", "embed", "fault", "fetch", "job", "mail", "mcp", "meaning", "memory", "oauth", "op", "prompt", "search", "signin", "skill", "task", "web", "who", "words"},
 	"apptest":     {"account", "app", "config", "db", "db/dbtest", "fault", "op", "who"},
 }
 

@@ -127,7 +127,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	a.Recorder = audit.NewRecorder(d, o.Log, c.UsageLogs, a.registry)
 	a.engine, a.maker = engine, meaning.NewMaker(d, model, finder.Texts())
 	a.maker.Calls = func() uint64 { requests, _, tools := a.Recorder.Totals(); return requests + tools }
-	a.Jobs.Handle(a.maker.Jobs()...)
+	a.Jobs.Handle(slices.Concat(a.maker.Jobs(), engine.Jobs())...)
 	refused := func(key, address, userAgent string) {
 		a.Recorder.Event(audit.Event{Event: audit.RateLimitExceeded, Actor: key, Address: address, UserAgent: userAgent})
 	}

@@ -9,6 +9,7 @@ import (
 	"cairn/internal/search"
 	"cairn/internal/task"
 	"cairn/internal/who"
+	"cairn/internal/words"
 )
 
 // features hands to the memory's packs what other features know.
@@ -126,7 +127,7 @@ func (p passages) text(ctx context.Context, f *memory.Found) error {
 	if err != nil || !ok {
 		return err
 	}
-	if f.Text = search.Passage(page.Text, f.Part); f.Text == "" {
+	if f.Text = words.Passage(page.Text, f.Part); f.Text == "" {
 		f.Text = page.Text
 	}
 	f.At = momentOf(who.From(ctx), page.Metadata)

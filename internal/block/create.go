@@ -7,7 +7,6 @@ import (
 	"cairn/internal/db"
 	"cairn/internal/doc"
 	"cairn/internal/fault"
-	"cairn/internal/search"
 	"cairn/internal/who"
 )
 
@@ -18,9 +17,7 @@ func (s *Service) store(ctx context.Context, r *row, d *doc.Doc, h who.Heap, tag
 		return false, err
 	}
 	refs := newRefs(empty, d)
-	what := searchable(r, d)
-	what.Fresh = true
-	analyzed := search.Analyze(what)
+	put := findable(r, d, true)
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		made = false
 		if len(tags) > 0 {
@@ -41,7 +38,7 @@ func (s *Service) store(ctx context.Context, r *row, d *doc.Doc, h who.Heap, tag
 		after := r.marks()
 		after["title"], after["content"], after["tags"], after["type"], after["external_ref"] = r.Title, r.ContentHash, up, r.Type, r.ExternalRef
 		change.Record(ctx, tx, change.Entry{Heap: r.Heap, Kind: kind, Thing: r.ID, Effect: change.Create, After: after, Summary: "Created " + r.label()})
-		analyzed.Put(tx)
+		put(tx)
 		return nil
 	})
 	return made, err

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"cairn/internal/db"
+	"cairn/internal/doc"
 	"cairn/internal/meaning"
 	"cairn/internal/op"
 	"cairn/internal/search"
@@ -47,7 +48,7 @@ func (s *Service) get(ctx context.Context, in idIn) (getOut, error) {
 
 // Sources are the kinds that search and fetch show.
 func (s *Service) Sources() []search.Source {
-	return []search.Source{{Kind: kind, Area: area, Cards: s.cards, Page: s.page, Text: s.text}}
+	return []search.Source{{Kind: kind, Area: area, Cards: s.cards, Page: s.page, Text: s.text, Doc: s.found}}
 }
 
 func (s *Service) card(r *row) search.Card {
@@ -89,24 +90,38 @@ func (s *Service) page(ctx context.Context, id string) (search.Page, bool, error
 	return p, true, nil
 }
 
-// text gives what of a block is embedded: who may see it is asked where it is found.
-func (s *Service) text(ctx context.Context, id string) (meaning.Text, bool, error) {
+// standing gives a block that isn't in the trash with its document: who may see it is asked where it is found.
+func (s *Service) standing(ctx context.Context, id string) (*row, *doc.Doc, error) {
 	for range maxTries {
 		r := &row{}
 		err := s.db.One(ctx, `SELECT `+columns+` FROM block b WHERE b.id = $1 AND b.trashed_at IS NULL`, []any{id}, r.dest()...)
 		if db.IsNone(err) {
-			return meaning.Text{}, false, nil
+			return nil, nil, nil
 		}
 		if err != nil {
-			return meaning.Text{}, false, err
+			return nil, nil, err
 		}
-		d, err := s.current(s.reader(ctx), r)
-		if err != nil {
-			return meaning.Text{}, false, err
-		}
-		if d != nil {
-			return meaning.Text{Title: r.Title, Body: d.Plain()}, true, nil
+		if d, err := s.current(s.reader(ctx), r); d != nil || err != nil {
+			return r, d, err
 		}
 	}
-	return meaning.Text{}, false, errBusy
+	return nil, nil, errBusy
+}
+
+// text gives what of a block is embedded.
+func (s *Service) text(ctx context.Context, id string) (meaning.Text, bool, error) {
+	r, d, err := s.standing(ctx, id)
+	if r == nil || err != nil {
+		return meaning.Text{}, false, err
+	}
+	return meaning.Text{Title: r.Title, Body: d.Plain()}, true, nil
+}
+
+// found gives what of a block can be found.
+func (s *Service) found(ctx context.Context, id string) (search.Doc, bool, error) {
+	r, d, err := s.standing(ctx, id)
+	if r == nil || err != nil {
+		return search.Doc{}, false, err
+	}
+	return searchable(r, d), true, nil
 }

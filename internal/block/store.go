@@ -116,7 +116,7 @@ func (s *Service) write(ctx context.Context, r *row, before *doc.Doc, m made) (w
 	st := plan(before, m.d)
 	found := *r
 	found.Title = m.d.Title()
-	analyzed := search.Analyze(searchable(&found, m.d))
+	put := findable(&found, m.d, false)
 	var now row
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		won = false
@@ -137,7 +137,7 @@ func (s *Service) write(ctx context.Context, r *row, before *doc.Doc, m made) (w
 		}
 		was, is := change.Diff(old.texts(), now.texts())
 		change.Record(ctx, tx, change.Entry{Heap: r.Heap, Kind: kind, Thing: r.ID, Effect: change.Update, Before: was, After: is, Summary: m.summary})
-		analyzed.Put(tx)
+		put(tx)
 		won = true
 		return nil
 	})
@@ -201,5 +201,16 @@ func index(tx *db.Tx, r *row, d *doc.Doc) {
 		search.Remove(tx, r.Heap, r.ID)
 		return
 	}
-	search.Analyze(searchable(r, d)).Put(tx)
+	findable(r, d, false)(tx)
+}
+
+// findable is what makes a block findable, worked out before the write. A large document is left to be analyzed
+// after it.
+func findable(r *row, d *doc.Doc, fresh bool) func(tx *db.Tx) {
+	if past.Large(d) {
+		return func(tx *db.Tx) { search.Later(tx, r.Heap, r.ID, kind) }
+	}
+	what := searchable(r, d)
+	what.Fresh = fresh
+	return search.Analyze(what).Put
 }

@@ -16,6 +16,7 @@ import (
 	"cairn/internal/db"
 	"cairn/internal/db/dbtest"
 	"cairn/internal/fault"
+	"cairn/internal/words"
 )
 
 func TestOwnWritesAndReplicas(t *testing.T) {
@@ -108,7 +109,7 @@ func TestKindsLimitAndParts(t *testing.T) {
 		if err != nil || len(r.Hits) != 1 || r.Hits[0].Part != 1 || r.Hits[0].Kind != "note" {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		if p := Passage(filler+"The gasket leaks. "+filler, r.Hits[0].Part); !strings.Contains(p, "gasket") {
+		if p := words.Passage(filler+"The gasket leaks. "+filler, r.Hits[0].Part); !strings.Contains(p, "gasket") {
 			t.Errorf("the best passage is %q", p)
 		}
 		if r, err := e.Find(t.Context(), nil, nil, "pump", 10); err != nil || len(r.Hits) > 0 {
@@ -122,7 +123,7 @@ func TestPhraseAcrossPassages(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		e := New(d, 1<<30)
 		for name, body := range map[string]string{"words": strings.Repeat("lorem ipsum ", 300), "run": strings.Repeat("早上先买再去开会", 300)} {
-			end := passageEnd(body)
+			end := words.PassageEnd(body)
 			put(t, d, Doc{Heap: "h", Thing: name, Kind: "note", Body: body, Fresh: true})
 			piece := body[end-12 : end+12]
 			if got := find(t, e, "h", `"`+piece+`"`); !slices.Equal(got, []string{name}) {

@@ -29,6 +29,7 @@ type Source struct {
 	// Page gives a thing whole.
 	Page func(ctx context.Context, id string) (p Page, ok bool, err error)
 	Text meaning.TextOf // nil = these things aren't embedded
+	Doc  DocOf          // nil = their writes never call Later
 }
 
 func (s Source) seen(c *who.Caller) bool { return c.MayArea(s.Area) && (c.Person || !s.PersonOnly) }
@@ -40,7 +41,14 @@ type Service struct {
 }
 
 // NewService makes the service over the kinds of things that features give.
-func NewService(e *Engine, sources ...Source) *Service { return &Service{e, sources} }
+func NewService(e *Engine, sources ...Source) *Service {
+	for _, src := range sources {
+		if src.Doc != nil {
+			e.docs[src.Kind] = src.Doc
+		}
+	}
+	return &Service{e, sources}
+}
 
 // Texts gives what is to be embedded, by kind.
 func (s *Service) Texts() map[string]meaning.TextOf {

@@ -78,7 +78,7 @@ func TestEveryPieceFindsItsDocument(t *testing.T) {
 		}
 		i := rapid.IntRange(0, len(ts)-1).Draw(t, "first")
 		j := rapid.IntRange(i, len(ts)-1).Draw(t, "last")
-		piece := strings.ReplaceAll(plainQuotes.Replace(docs[n][ts[i].From:ts[j].To]), `"`, " ")
+		piece := strings.ReplaceAll(words.PlainQuotes.Replace(docs[n][ts[i].From:ts[j].To]), `"`, " ")
 		p := parse(`"`+piece+`"`, true).plan(true)
 		hits, _, err := rank(t.Context(), []searched{{"h", x}}, nil, p, 10)
 		if err != nil {
@@ -107,8 +107,8 @@ func TestAQueryOfLigaturesIsReadInOnePass(t *testing.T) {
 }
 
 func TestStopWordsAreNoLongerThanTheyMayBe(t *testing.T) {
-	for w := range stopWords {
-		if len(w) > mostOfAStopWord {
+	for w := range words.Stop {
+		if len(w) > words.LongestStop {
 			t.Errorf("%q has %d bytes", w, len(w))
 		}
 	}

@@ -3,7 +3,6 @@ package search
 import (
 	"strconv"
 	"strings"
-	"unicode"
 
 	"cairn/internal/db"
 	"cairn/internal/meaning"
@@ -50,13 +49,13 @@ func Analyze(d Doc) Analyzed {
 	if b.Len() > 0 {
 		add(separatorToken)
 	}
-	end := passageEnd(d.Body)
+	end := words.PassageEnd(d.Body)
 	// The passages share one stream of tokens: a phrase, or a pair of an unspaced script, that lies across an edge is kept.
 	for t := range words.Tokens(d.Body) {
 		for t.From >= end && end < len(d.Body) {
 			a.passages = append(a.passages, b.String())
 			b = strings.Builder{}
-			end += passageEnd(d.Body[end:])
+			end += words.PassageEnd(d.Body[end:])
 		}
 		add(t.Text)
 		found = true
@@ -70,92 +69,6 @@ func Analyze(d Doc) Analyzed {
 		a.passages[0] = m + " " + a.passages[0]
 	}
 	return a
-}
-
-// Passage gives the text of a passage of a body, Hit.Part says which, or "" where the body has no such passage any more.
-func Passage(body string, part int) string {
-	for ; part > 0 && body != ""; part-- {
-		body = body[passageEnd(body):]
-	}
-	return body[:passageEnd(body)]
-}
-
-// The size of a passage in characters: at most so many, more only where a rest would be small or a grapheme is longer.
-const (
-	passageChars = 1000
-	passageRest  = 250
-)
-
-// passageEnd gives the size in bytes of the passage that s begins with: up to the last edge of a sentence or line in its
-// second half, else the last space there, else where a grapheme ends.
-func passageEnd(s string) int {
-	if len(s) <= passageChars {
-		return len(s)
-	}
-	chars, sentence, space := 0, 0, 0
-	prev, closed := ' ', false // closed: a sentence has ended and no other begun
-	for i, r := range s {
-		if chars == passageChars {
-			break
-		}
-		blank := unicode.IsSpace(prev)
-		if chars >= passageChars/2 && !words.Joins(prev, r) {
-			switch {
-			case closed && !closes(r) && !unicode.IsSpace(r) && (blank || prev >= 0x3000):
-				sentence = i
-			case blank && !unicode.IsSpace(r):
-				space = i
-			}
-		}
-		switch {
-		case r == '\n' || ends(r):
-			closed = true
-		case !closes(r) && !unicode.IsSpace(r):
-			closed = false
-		}
-		prev = r
-		chars++
-	}
-	switch {
-	case chars < passageChars || !longer(s, passageChars+passageRest):
-		return len(s)
-	case sentence > 0:
-		return sentence
-	case space > 0:
-		return space
-	}
-	return graphemesEnd(s, passageChars)
-}
-
-// ends tells the marks that end a sentence, closes those that may follow them in it.
-func ends(r rune) bool { return strings.ContainsRune(".!?…。！？｡", r) }
-
-func closes(r rune) bool { return ends(r) || strings.ContainsRune(`"')]}”’»」』）】`, r) }
-
-// longer tells whether s has more than n characters.
-func longer(s string, n int) bool {
-	if len(s) <= n {
-		return false
-	}
-	for range s {
-		if n--; n < 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// graphemesEnd gives the size in bytes of the graphemes of s that fit in n characters, but at least of the first.
-func graphemesEnd(s string, n int) int {
-	end := 0
-	for end < len(s) {
-		size, chars := words.Grapheme(s[end:])
-		if n -= chars; n < 0 && end > 0 {
-			break
-		}
-		end += size
-	}
-	return end
 }
 
 const putRow = `INSERT INTO search_passage (heap, thing, part, seq, kind, analyzer, tok, gone) VALUES `

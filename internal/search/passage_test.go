@@ -7,12 +7,14 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"cairn/internal/words"
 )
 
 // cutPassages gives all passages of a body.
 func cutPassages(body string) (ps []string) {
 	for body != "" {
-		end := passageEnd(body)
+		end := words.PassageEnd(body)
 		ps = append(ps, body[:end])
 		body = body[end:]
 	}
@@ -29,7 +31,7 @@ func TestPassagesEndWhereSentencesDo(t *testing.T) {
 			if strings.TrimLeft(p, " ")[:3] != sentence[:3] || !strings.HasSuffix(p, strings.TrimRight(sentence, " ")) && !strings.HasSuffix(p, sentence) {
 				t.Errorf("%s: passage %d is %q", name, i, p)
 			}
-			if n := utf8.RuneCountInString(p); n < passageChars/2 || n > passageChars+passageRest {
+			if n := utf8.RuneCountInString(p); n < words.PassageChars/2 || n > words.PassageChars+words.PassageRest {
 				t.Errorf("%s: passage %d has %d characters", name, i, n)
 			}
 		}
@@ -61,11 +63,11 @@ func TestPassagesAreTheBody(t *testing.T) {
 			t.Fatalf("the passages hold %q, the text %q", got, want)
 		}
 		for i, p := range ps {
-			if Passage(body, i) != p {
-				t.Fatalf("Passage(%d) = %q, want %q", i, Passage(body, i), p)
+			if words.Passage(body, i) != p {
+				t.Fatalf("words.Passage(%d) = %q, want %q", i, words.Passage(body, i), p)
 			}
 		}
-		if Passage(body, len(ps)) != "" {
+		if words.Passage(body, len(ps)) != "" {
 			t.Fatal("there is a passage after the last")
 		}
 	})

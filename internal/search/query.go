@@ -42,58 +42,19 @@ type query struct {
 	asks   bool // it begins as a question does
 }
 
-// mostOfAStopWord is how many bytes the longest of them has, or more.
-const mostOfAStopWord = 16
-
-// stopWords leave a query unless nothing else is left.
-var stopWords = wordSet(`a an and are as at be been being but by can could did do does for from had has have he her
-	hers him his how i if in into is it its me my of on or our she should so some such than that the their them then there
-	these they this those to was we were what when where which who whom why will with would you your about after before
-	during any all not no am don't didn't doesn't isn't wasn't aren't weren't won't wouldn't couldn't shouldn't can't hasn't
-	haven't hadn't it's that's what's who's where's how's i'm i've i'll i'd you're you've you'll he's she's we're we've
-	they're they've let's there's`)
-
-// frameWords leave a question too: "how many times", "what kind of", "would she likely".
-var frameWords = wordSet(`consider considered date ever happen happened kind kinds likely many may might much often possibly
-	probably recently some sort sorts still time times type types year years`)
-
-// askWords begin a question.
-var askWords = wordSet(`are can could did do does had has have how in is should was were what when where which who whom whose why
-	will would`)
-
-func wordSet(list string) map[string]bool {
-	all := map[string]bool{}
-	for w := range strings.FieldsSeq(list) {
-		all[w] = true
-	}
-	return all
-}
-
-// plain gives a word without what stands around it, in small letters; "" where it's long.
-func plain(word string) string {
-	word = strings.TrimFunc(word, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
-	if len(word) > 12 {
-		return ""
-	}
-	return strings.ReplaceAll(strings.ToLower(word), "’", "'")
-}
-
-// plainQuotes writes every sort of quotation mark as the plain one.
-var plainQuotes = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "‟", `"`, "«", `"`, "»", `"`, "＂", `"`)
-
 // parse reads a query; any text is one. Words, "phrases", -word, -"phrase", and a OR b in capitals between two of them; all
 // else is text, and a lone quote is nothing. bind tells whether a phrase in quotes must be found as it stands; where it
 // needn't, its words are words like others.
 func parse(s string, bind bool) query {
-	items := lex(plainQuotes.Replace(s), bind)
-	first, _, _ := strings.Cut(trimSpace(s), " ")
-	q := query{asks: askWords[plain(first)]}
+	items := lex(words.PlainQuotes.Replace(s), bind)
+	first, _, _ := strings.Cut(words.TrimLeft(s), " ")
+	q := query{asks: words.Asking[words.Bare(first)]}
 	either := false // the next operand joins the last group
 	for i, it := range items {
 		switch {
 		case it.exclude:
 			q.not = append(q.not, it.phrase)
-		case it.or && isEither(items, i):
+		case it.or && i > 0 && !items[i-1].exclude && i+1 < len(items) && !items[i+1].exclude:
 			either = true
 			continue
 		case either:
@@ -105,11 +66,6 @@ func parse(s string, bind bool) query {
 		either = false
 	}
 	return q
-}
-
-// isEither tells whether the OR at i stands between two operands.
-func isEither(items []item, i int) bool {
-	return i > 0 && !items[i-1].exclude && i+1 < len(items) && !items[i+1].exclude
 }
 
 // item is an operand with what it is to the parser.
@@ -131,7 +87,7 @@ func lex(s string, bind bool) []item {
 			items = append(items, item{operand: o, exclude: exclude, or: or})
 		}
 	}
-	for s = trimSpace(s); s != ""; s = trimSpace(s) {
+	for s = words.TrimLeft(s); s != ""; s = words.TrimLeft(s) {
 		exclude := isExclusion(s)
 		if exclude {
 			s = s[1:]
@@ -162,8 +118,6 @@ func lex(s string, bind bool) []item {
 	return items
 }
 
-func trimSpace(s string) string { return strings.TrimLeftFunc(s, unicode.IsSpace) }
-
 // isExclusion tells whether s begins with a dash that excludes: one dash before a word, a symbol or a closed quote.
 func isExclusion(s string) bool {
 	if len(s) < 2 || s[0] != '-' {
@@ -180,8 +134,8 @@ func isExclusion(s string) bool {
 func newOperand(text string, quoted bool) operand {
 	ts := slices.Collect(words.Tokens(text))
 	first, _ := utf8.DecodeRuneInString(text)
-	word := plain(text)
-	o := operand{phrase: whole(ts), quoted: quoted, stop: !quoted && stopWords[word], frame: !quoted && frameWords[word], name: !quoted && unicode.IsUpper(first)}
+	word := words.Bare(text)
+	o := operand{phrase: whole(ts), quoted: quoted, stop: !quoted && words.Stop[word], frame: !quoted && words.Frame[word], name: !quoted && unicode.IsUpper(first)}
 	if o.loose = []phrase{o.phrase}; !quoted && len(o.terms) > 1 {
 		o.loose = split(text, ts)
 	}
@@ -193,7 +147,7 @@ func whole(ts []words.Token) phrase {
 	var p phrase
 	for i, t := range ts {
 		if t.RunEnd && i == len(ts)-1 { // in a document more of the run may follow
-			if inPair(ts, i) {
+			if words.InPair(ts, i) {
 				break
 			}
 			p.prefix = true
@@ -202,9 +156,6 @@ func whole(ts []words.Token) phrase {
 	}
 	return p
 }
-
-// inPair tells whether ts[i], the last of a run, is held by the pair before it.
-func inPair(ts []words.Token, i int) bool { return i > 0 && ts[i-1].Run && !ts[i-1].RunEnd }
 
 // split gives what of a word of several tokens may be found alone. A word that holds a digit isn't split, so that REQ-042
 // never finds REQ-043, unless it has a sentence stuck to it because its script has no spaces. Stop words inside the word
@@ -229,7 +180,7 @@ func split(text string, ts []words.Token) []phrase {
 		i++
 		switch {
 		case t.Run:
-			if !t.RunEnd || !inPair(ts, i-1) {
+			if !t.RunEnd || !words.InPair(ts, i-1) {
 				add(phrase{terms: []string{t.Text}, prefix: t.RunEnd}, false)
 			}
 			continue
@@ -243,7 +194,7 @@ func split(text string, ts []words.Token) []phrase {
 			p.terms = append(p.terms, t.Text)
 		}
 		// One character may be several words in writing (ﷺ), so a token may come from a piece as long as the query.
-		add(p, i-from == 1 && t.To-t.From <= mostOfAStopWord && stopWords[strings.ToLower(text[t.From:t.To])])
+		add(p, i-from == 1 && t.To-t.From <= words.LongestStop && words.Stop[strings.ToLower(text[t.From:t.To])])
 	}
 	if digits && pairs < 2 {
 		return []phrase{whole(ts)}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +21,8 @@ type Engine struct {
 	d        *db.DB
 	maxBytes int64
 	model    *meaning.Questions // nil = text alone
+	docs     map[string]DocOf   // by kind
+	settling chan struct{}      // holds who analyzes what waits
 
 	mu    sync.Mutex
 	heaps map[string]*heap
@@ -34,10 +35,10 @@ func (e *Engine) UseModel(m embed.Model) { e.model = meaning.NewQuestions(m) }
 // New makes an engine whose indexes take about maxBytes together. What the running searches need and the heap used last
 // stay beyond that.
 func New(d *db.DB, maxBytes int64) *Engine {
-	return &Engine{d: d, maxBytes: maxBytes, heaps: map[string]*heap{}}
+	return &Engine{d: d, maxBytes: maxBytes, heaps: map[string]*heap{}, docs: map[string]DocOf{}, settling: make(chan struct{}, 1)}
 }
 
-// Hit is a thing found. Part is the passage that fits best: Passage gives its text. Score is at least 0 and has no upper
+// Hit is a thing found. Part is the passage that fits best: words.Passage gives its text. Score is at least 0 and has no upper
 // bound; it compares hits of one search alone. Worded tells of a hit of Ask that a word of the question stands in it, in any
 // form; without one only its meaning or what stands around it speaks for it.
 type Hit struct {
@@ -48,7 +49,7 @@ type Hit struct {
 }
 
 // Result is what a search found, the best first. More tells that there are hits beyond the limit. Note is for the reader,
-// where there is something to say about how the query was taken: NoteNothing or NoteLong.
+// where there is something to say: NoteNothing, NoteLong or NoteLater.
 type Result struct {
 	Hits []Hit
 	Note string
@@ -111,7 +112,7 @@ func (e *Engine) search(ctx context.Context, r request) (Result, error) {
 		}
 		return Result{Note: NoteNothing}, nil
 	}
-	seqs, err := e.seqs(ctx, r.heaps)
+	seqs, behind, err := e.settled(ctx, r.heaps)
 	if err != nil {
 		return Result{}, err
 	}
@@ -138,8 +139,11 @@ func (e *Engine) search(ctx context.Context, r request) (Result, error) {
 	}
 	p := q.plan(r.strict)
 	var out Result
-	if p.long {
+	switch {
+	case p.long:
 		out.Note = NoteLong
+	case behind:
+		out.Note = NoteLater
 	}
 	if r.strict {
 		out.Hits, out.More, err = rank(ctx, in, r.kinds, p, max(r.limit, 0))
@@ -153,36 +157,30 @@ func (e *Engine) search(ctx context.Context, r request) (Result, error) {
 	return out, err
 }
 
-// seqs reads the counters of the heaps. Heaps without one have nothing in them.
-func (e *Engine) seqs(ctx context.Context, ids []string) (map[string]int64, error) {
-	seqs := make(map[string]int64, len(ids))
+// seqs reads the counters of the heaps, and in which of them something waits to be analyzed. Heaps without one have nothing in
+// them.
+func (e *Engine) seqs(ctx context.Context, ids []string) (seqs map[string]int64, late []string, err error) {
+	seqs = make(map[string]int64, len(ids))
 	if len(ids) == 0 {
-		return seqs, nil
+		return seqs, nil, nil
 	}
-	args := make([]any, len(ids))
-	var q strings.Builder
-	q.WriteString(`SELECT heap, seq FROM heap_seq WHERE heap IN (`)
-	for i, id := range ids {
-		args[i] = id
-		if i > 0 {
-			q.WriteString(", ")
-		}
-		q.WriteString("$" + strconv.Itoa(i+1))
-	}
-	rows, err := e.d.Query(ctx, q.String()+")", args...)
+	args := db.Args{}
+	rows, err := e.d.Query(ctx, `SELECT s.heap, s.seq, CASE WHEN EXISTS (SELECT 1 FROM search_later l WHERE l.heap = s.heap) THEN 1 ELSE 0 END FROM heap_seq s WHERE s.heap IN `+args.List(ids), args...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var id string
-		var seq int64
-		if err := rows.Scan(&id, &seq); err != nil {
-			return nil, err
+		var seq, waits int64
+		if err := rows.Scan(&id, &seq, &waits); err != nil {
+			return nil, nil, err
 		}
-		seqs[id] = seq
+		if seqs[id] = seq; waits == 1 {
+			late = append(late, id)
+		}
 	}
-	return seqs, rows.Err()
+	return seqs, late, rows.Err()
 }
 
 // pin gives the heaps in the order of their ids. They stay in memory until unpin.

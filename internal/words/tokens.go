@@ -291,3 +291,6 @@ func Stem(w string) string {
 
 // HasDigit tells whether a word holds a number.
 func HasDigit(s string) bool { return strings.ContainsFunc(s, unicode.IsNumber) }
+
+// InPair tells whether ts[i], the last of a run, is held by the pair before it.
+func InPair(ts []Token, i int) bool { return i > 0 && ts[i-1].Run && !ts[i-1].RunEnd }
