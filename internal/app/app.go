@@ -23,6 +23,7 @@ import (
 	"cairn/internal/account"
 	"cairn/internal/audit"
 	"cairn/internal/block"
+	"cairn/internal/block/filter"
 	"cairn/internal/change"
 	"cairn/internal/config"
 	"cairn/internal/db"
@@ -98,6 +99,10 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	}
 	a := &App{Config: c, DB: d, log: o.Log, stop: make(chan struct{}), registry: prometheus.NewRegistry()}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if err := filter.Fill(ctx, d); err != nil {
+		_ = d.Close()
+		return nil, err
+	}
 	a.Accounts = account.New(d, time.Duration(c.ExpiryDays)*24*time.Hour)
 	if a.Created, err = a.Accounts.Bootstrap(ctx); err != nil {
 		_ = d.Close()

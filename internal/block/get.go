@@ -61,7 +61,7 @@ func (s *Service) card(r *row) search.Card {
 
 func (s *Service) cards(ctx context.Context, ids []string) (map[string]search.Card, error) {
 	c, cards := who.From(ctx), map[string]search.Card{}
-	found, err := s.byIDs(ctx, ids, "", nil)
+	found, err := s.byIDs(ctx, ids, live, nil)
 	for _, r := range found {
 		if _, granted := c.ByID(r.Heap); granted {
 			cards[r.ID] = s.card(r)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"cairn/internal/block/filter"
 	"cairn/internal/change"
 	"cairn/internal/db"
 	"cairn/internal/op"
@@ -12,7 +13,7 @@ import (
 	"cairn/internal/who"
 )
 
-type filter struct {
+type narrow struct {
 	Type   string `json:"type" rule:"enum=note|tag|collection|file|image"`
 	Tag    string `json:"tag" jsonschema:"id or title: only blocks right below it" rule:"min=1,max=300"`
 	Heap   string `json:"heap" jsonschema:"id or name" rule:"max=300"`
@@ -21,15 +22,17 @@ type filter struct {
 }
 
 type listIn struct {
-	filter
+	narrow
 	Pinned   bool `json:"pinned" jsonschema:"only those pinned"`
 	Unlinked bool `json:"unlinked" jsonschema:"only those without a tag, a link or a backlink"`
 	Trashed  bool `json:"trashed" jsonschema:"those in the trash instead"`
+
+	Properties []filter.Condition `json:"properties" jsonschema:"conditions that all must be met" rule:"max=10"`
 }
 
 type searchIn struct {
 	Query string `json:"query" jsonschema:"words, \"a phrase\", -without, this OR that" rule:"required,max=10000"`
-	filter
+	narrow
 }
 
 // Listed is a block in a list.
@@ -65,75 +68,70 @@ func weight(r *row, tags []Ref) int {
 	return n
 }
 
-// where words the filters that both lists have, apart from the heap.
-func (in filter) where(s *Service, ctx context.Context, heaps []who.Heap, args *db.Args) (string, error) {
-	cond := ""
-	if in.Type != "" {
-		cond += " AND b.type = " + args.Add(in.Type)
-	}
-	if in.Tag != "" {
-		t, err := tagNamed(s.reader(ctx), heaps, "tag", in.Tag)
-		if err != nil {
-			return "", err
-		}
-		cond += ` AND b.id IN (SELECT r.from_block FROM relation r WHERE r.kind = 'tag' AND r.to_block = ` + args.Add(t.ID) + `)`
-	}
-	return cond, nil
-}
-
 func (s *Service) list(ctx context.Context, in listIn) (listOut, error) {
 	out := listOut{Blocks: []Listed{}}
 	heaps, err := who.From(ctx).Readable(in.Heap)
 	if err != nil || len(heaps) == 0 {
 		return out, err
 	}
-	args := db.Args{}
-	cond, err := in.where(s, ctx, heaps, &args)
-	if err != nil {
-		return out, err
+	q := filter.Query{Type: in.Type, Pinned: in.Pinned, Unlinked: in.Unlinked, Trashed: in.Trashed}
+	if in.Tag != "" {
+		t, err := tagNamed(s.reader(ctx), heaps, "tag", in.Tag)
+		if err != nil {
+			return out, err
+		}
+		heaps, q.Tags = heapOf(heaps, t.Heap), []string{t.ID}
 	}
-	if in.Pinned {
-		cond += " AND b.pinned = 1"
+	for i, c := range in.Properties {
+		if c, err = c.Check("properties[" + strconv.Itoa(i) + "]"); err != nil {
+			return out, err
+		}
+		q.Properties = append(q.Properties, c)
 	}
-	if in.Unlinked {
-		cond += ` AND NOT EXISTS (SELECT 1 FROM relation r WHERE r.from_block = b.id AND r.kind <> 'file') AND NOT EXISTS (SELECT 1 FROM relation r WHERE r.to_block = b.id)`
-	}
-	cond += map[bool]string{true: " AND b.trashed_at IS NOT NULL", false: " AND b.trashed_at IS NULL"}[in.Trashed]
-	found, next, err := s.newest(ctx, in.filter, heaps, cond, args)
-	if err != nil {
-		return out, err
-	}
-	out.NextCursor = next
-	return out, s.fill(ctx, in.Limit, &out, found, func(r *row) *string { return op.Cursor(strconv.FormatInt(r.UpdatedAt, 10), r.ID) })
+	return out, s.newest(ctx, &out, q, heaps, in.Limit, in.Cursor)
 }
 
-// newest reads a page of blocks, newest-updated first: heap by heap, each along its index.
-func (s *Service) newest(ctx context.Context, in filter, heaps []who.Heap, cond string, args db.Args) (found []*row, next *string, err error) {
-	key, err := op.ReadCursor(in.Cursor, 2)
-	if err != nil {
-		return nil, nil, err
-	}
-	if key != nil {
-		at, err := strconv.ParseInt(key[0], 10, 64)
-		if err != nil {
-			return nil, nil, op.BadCursor()
-		}
-		cond += " AND (b.updated_at, b.id) < (" + args.Add(at) + ", " + args.Add(key[1]) + ")"
-	}
-	limit := op.NewPage(in.Limit).Limit
-	end := `updated_at DESC, id DESC LIMIT ` + strconv.Itoa(limit+1)
-	q := db.Latest(heaps, func(h who.Heap) string {
-		return `SELECT ` + columns + ` FROM block b WHERE b.heap = ` + args.Add(h.ID) + cond + ` ORDER BY b.updated_at DESC, b.id DESC LIMIT ` + strconv.Itoa(limit+1)
-	}, end)
-	if found, err = scan(s.rows(ctx), q, args...); err != nil {
-		return nil, nil, err
-	}
-	if len(found) > limit {
-		last := found[limit-1]
-		found, next = found[:limit], op.Cursor(strconv.FormatInt(last.UpdatedAt, 10), last.ID)
-	}
-	return found, next, nil
+func heapOf(heaps []who.Heap, id string) []who.Heap {
+	return slices.DeleteFunc(slices.Clone(heaps), func(h who.Heap) bool { return h.ID != id })
 }
+
+// newest puts a page of blocks into an answer, newest-updated first.
+func (s *Service) newest(ctx context.Context, out *listOut, q filter.Query, heaps []who.Heap, limit int, cursor string) error {
+	after, err := op.ReadCursor(cursor, 2)
+	if err != nil {
+		return err
+	}
+	page, err := filter.Newest(ctx, s.db, who.IDs(heaps), q, after, op.NewPage(limit).Limit)
+	if err != nil {
+		return err
+	}
+	if page.Next != nil {
+		out.NextCursor = op.Cursor(page.Next...)
+	}
+	ids, places := make([]string, len(page.Rows)), map[string][]string{}
+	for i, r := range page.Rows {
+		ids[i], places[r.ID] = r.ID, r.At
+	}
+	found, err := s.ordered(ctx, ids, q.Trashed)
+	if err != nil {
+		return err
+	}
+	return s.fill(ctx, limit, out, found, func(r *row) *string { return op.Cursor(places[r.ID]...) })
+}
+
+// ordered reads blocks in the order of ids; those that are gone by now are left out.
+func (s *Service) ordered(ctx context.Context, ids []string, trashed bool) ([]*row, error) {
+	rows, err := s.byIDs(ctx, ids, map[bool]string{true: " AND b.trashed_at IS NOT NULL", false: live}[trashed], nil)
+	at := make(map[string]int, len(ids))
+	for i, id := range ids {
+		at[id] = i
+	}
+	slices.SortFunc(rows, func(a, b *row) int { return at[a.ID] - at[b.ID] })
+	return rows, err
+}
+
+// live is what blocks that aren't in the trash meet.
+const live = " AND b.trashed_at IS NULL"
 
 func scan(rows rowsQuery, q string, args ...any) ([]*row, error) {
 	res, err := rows(q, args...)
@@ -184,9 +182,9 @@ func (s *Service) search(ctx context.Context, in searchIn) (listOut, error) {
 	if err != nil || len(heaps) == 0 {
 		return listOut{Blocks: []Listed{}}, err
 	}
-	args, cond := db.Args{}, ""
+	args, cond := db.Args{}, live
 	if in.Type != "" {
-		cond = " AND b.type = " + args.Add(in.Type)
+		cond += " AND b.type = " + args.Add(in.Type)
 	}
 	key, err := op.ReadCursor(in.Cursor, 1)
 	if err != nil {
@@ -273,7 +271,7 @@ func (s *Service) passing(ctx context.Context, hits []search.Hit, start, limit i
 func (s *Service) byIDs(ctx context.Context, ids []string, cond string, args db.Args) (found []*row, err error) {
 	for part := range slices.Chunk(ids, atOnce) {
 		args := slices.Clone(args)
-		list, err := scan(s.rows(ctx), `SELECT `+columns+` FROM block b WHERE b.id IN `+args.List(padded(part))+` AND b.trashed_at IS NULL`+cond, args...)
+		list, err := scan(s.rows(ctx), `SELECT `+columns+` FROM block b WHERE b.id IN `+args.List(padded(part))+cond, args...)
 		if err != nil {
 			return nil, err
 		}
@@ -310,23 +308,11 @@ func (s *Service) listTags(ctx context.Context, in tagsIn) (tagsOut, error) {
 	if err != nil || len(heaps) == 0 {
 		return out, err
 	}
-	args := db.Args{}
-	cond := " AND b.type = 'tag' AND b.trashed_at IS NULL"
-	if q := who.Fold(in.Query); q != "" { // not LIKE: % and _ are characters like any other
-		cond += " AND replace(b.title_folded, " + args.Add(q) + ", '') <> b.title_folded"
-	}
-	found, next, err := s.newest(ctx, filter{Limit: in.Limit, Cursor: in.Cursor}, heaps, cond, args)
-	if err != nil {
-		return out, err
-	}
-	out.NextCursor = next
 	lines := listOut{}
-	if err := s.fill(ctx, in.Limit, &lines, found, func(r *row) *string { return op.Cursor(strconv.FormatInt(r.UpdatedAt, 10), r.ID) }); err != nil {
+	if err := s.newest(ctx, &lines, filter.Query{Type: tag, Title: who.Fold(in.Query)}, heaps, in.Limit, in.Cursor); err != nil {
 		return out, err
 	}
-	if lines.NextCursor != nil {
-		out.NextCursor = lines.NextCursor
-	}
+	out.NextCursor = lines.NextCursor
 	ids := make([]string, len(lines.Blocks))
 	for i, l := range lines.Blocks {
 		ids[i] = l.ID

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"cairn/internal/block/filter"
 	"cairn/internal/change"
 	"cairn/internal/db"
 	"cairn/internal/fault"
@@ -74,13 +75,15 @@ func property(one querier, id, key string) (*stored, error) {
 }
 
 // keep stores a property; nil takes it away.
-func keep(tx *db.Tx, id, key string, p *stored) error {
+func keep(tx *db.Tx, r *row, key string, p *stored) error {
 	if p == nil {
-		_, err := tx.Exec(`DELETE FROM property WHERE block = $1 AND key = $2`, id, key)
+		_, err := tx.Exec(`DELETE FROM property WHERE block = $1 AND key = $2`, r.ID, key)
 		return err
 	}
-	_, err := tx.Exec(`INSERT INTO property (block, key, type, value) VALUES ($1, $2, $3, $4) ON CONFLICT (block, key) DO UPDATE SET type = excluded.type, value = excluded.value`,
-		id, key, p.Type, string(p.Value))
+	head, folded := filter.Head(p.Value)
+	_, err := tx.Exec(`INSERT INTO property (block, heap, key, type, value, head, folded) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (block, key) DO UPDATE SET type = excluded.type, value = excluded.value, head = excluded.head, folded = excluded.folded`,
+		r.ID, r.Heap, key, p.Type, string(p.Value), head, folded)
 	return err
 }
 
@@ -122,7 +125,7 @@ func (s *Service) setProperty(ctx context.Context, in setIn) (One, error) {
 				return nil, nil, fault.New(fault.Conflict, "the block has %d properties already, the most there may be: remove_property first", n)
 			}
 		}
-		return change.Fields{propertyField(key): old}, change.Fields{propertyField(key): p}, keep(tx, r.ID, key, p)
+		return change.Fields{propertyField(key): old}, change.Fields{propertyField(key): p}, keep(tx, r, key, p)
 	})
 	return s.outcome(ctx, r, changed, err)
 }
@@ -139,7 +142,7 @@ func (s *Service) removeProperty(ctx context.Context, in removeIn) (One, error) 
 		if err != nil || old == nil {
 			return nil, nil, err
 		}
-		return change.Fields{propertyField(key): old}, change.Fields{propertyField(key): nil}, keep(tx, r.ID, key, nil)
+		return change.Fields{propertyField(key): old}, change.Fields{propertyField(key): nil}, keep(tx, r, key, nil)
 	})
 	return s.outcome(ctx, r, changed, err)
 }

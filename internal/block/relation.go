@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"cairn/internal/block/filter"
 	"cairn/internal/block/past"
 	"cairn/internal/change"
 	"cairn/internal/db"
@@ -66,7 +67,8 @@ func (rs refs) store(tx *db.Tx, r *row) error {
 	if !rs.changed {
 		return nil
 	}
-	if _, err := tx.Exec(`DELETE FROM relation WHERE from_block = $1 AND origin = 'content'`, r.ID); err != nil {
+	was, err := column(tx.Query, `DELETE FROM relation WHERE from_block = $1 AND origin = 'content' RETURNING to_block`, r.ID)
+	if err != nil {
 		return err
 	}
 	for part := range slices.Chunk(rs.ids[relMention], atOnce) {
@@ -81,7 +83,21 @@ func (rs refs) store(tx *db.Tx, r *row) error {
 			return err
 		}
 	}
-	return nil
+	return links(tx, r.ID, was, slices.Concat(rs.ids[relMention], rs.ids[relFile]))
+}
+
+// links keeps what the filter unlinked reads, after relations of a block came and went.
+func links(tx *db.Tx, id string, was, is []string) error {
+	if len(is) > 0 {
+		if err := filter.Linked(tx, append(slices.Clone(is), id)...); err != nil {
+			return err
+		}
+	}
+	gone := slices.DeleteFunc(was, func(to string) bool { return slices.Contains(is, to) })
+	if len(gone) == 0 {
+		return nil
+	}
+	return filter.Unlinked(tx, append(gone, id)...)
 }
 
 // padded repeats the last id, so that lists of few lengths make few statements.
@@ -122,7 +138,8 @@ func column(rows rowsQuery, q string, args ...any) ([]string, error) {
 
 // relate sets what a block is related to: exactly these, checked already.
 func relate(tx *db.Tx, id, relKind string, to []string) error {
-	if _, err := tx.Exec(`DELETE FROM relation WHERE from_block = $1 AND kind = $2 AND origin = 'set'`, id, relKind); err != nil {
+	was, err := column(tx.Query, `DELETE FROM relation WHERE from_block = $1 AND kind = $2 AND origin = 'set' RETURNING to_block`, id, relKind)
+	if err != nil {
 		return err
 	}
 	for _, t := range to {
@@ -130,7 +147,7 @@ func relate(tx *db.Tx, id, relKind string, to []string) error {
 			return err
 		}
 	}
-	return nil
+	return links(tx, id, was, to)
 }
 
 // mayRelate refuses a relation that can't be: to another heap, to what is no tag, to the block itself, or around in a circle.

@@ -203,7 +203,7 @@ func setField(tx *db.Tx, r *row, name string, v json.RawMessage) error {
 	if err := json.Unmarshal(v, &p); err != nil {
 		return err
 	}
-	return keep(tx, r.ID, key, p)
+	return keep(tx, r, key, p)
 }
 
 // setBack sets tags or links back, as far as they may still be.
