@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cairn/bench/made"
+	"cairn/bench/table"
 )
 
 // connections is how many the comparison runs with.
@@ -45,15 +46,15 @@ func (b *bench) beside(ctx context.Context) error {
 		}
 	}
 	anchor := rows[1]
-	t := table{title: "Beside a plain server and a bare go-sdk server", head: []string{"server and call", "CPU µs/request", "least..most", "× bare", "least..most", "requests/s", "p50 ms", "p99 ms", "answer bytes", "RSS MiB after"}}
+	t := table.Table{Title: "Beside a plain server and a bare go-sdk server", Head: []string{"server and call", "CPU µs/request", "least..most", "× bare", "least..most", "requests/s", "p50 ms", "p99 ms", "answer bytes", "RSS MiB after"}}
 	for _, c := range rows {
 		ratios := c.ratios(anchor)
 		cpu := pick(c.costs, func(k cost) float64 { return micros(k.cpu) })
-		t.add(c.name, number(median(cpu)), span(cpu, number), fmt.Sprintf("%.2f", median(ratios)), span(ratios, func(f float64) string { return fmt.Sprintf("%.2f", f) }),
+		t.Add(c.name, number(median(cpu)), span(cpu, number), fmt.Sprintf("%.2f", median(ratios)), span(ratios, func(f float64) string { return fmt.Sprintf("%.2f", f) }),
 			number(median(pick(c.costs, func(k cost) float64 { return k.rate() }))), millis(median(pick(c.costs, func(k cost) float64 { return float64(k.wait(.5)) }))),
 			millis(median(pick(c.costs, func(k cost) float64 { return float64(k.wait(.99)) }))), number(float64(c.costs[0].bytes)/float64(c.costs[0].requests)), mebi(median(pick(c.rss, func(n int64) float64 { return float64(n) }))))
 	}
-	t.note = fmt.Sprintf("%d rounds, %s requests each at %d connections (the echo: %s), each in a fresh server process, the contenders in turn. "+
+	t.Note = fmt.Sprintf("%d rounds, %s requests each at %d connections (the echo: %s), each in a fresh server process, the contenders in turn. "+
 		"CPU is user and kernel time of the server process by requests, with what it does in the background until %.1f s after the last answer. "+
 		"× bare is the median of the rounds' own ratios. Cairn checks a real token in each call, writes change record, audit and usage rows, and its writes are on the disk before it answers. "+
 		"Short tasks are a name of 3 to 9 words and, each third, a description of 10 to 25; long ones have 35 to 80. The account's zone is %s. The client runs on the same cores: requests/s would be higher without it.",

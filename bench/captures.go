@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cairn/bench/made"
+	"cairn/bench/table"
 	"cairn/internal/db"
 )
 
@@ -56,7 +57,7 @@ func (b *bench) captures(ctx context.Context) error {
 		}
 	}
 	n := number(float64(b.size.captures))
-	t := table{title: "Embedding in the background", head: []string{n + " captures", "all have vectors after s", "CPU ms each, with the capture", "list_tasks p50 ms", "p95 ms", "search p50 ms", "p95 ms"}}
+	t := table.Table{Title: "Embedding in the background", Head: []string{n + " captures", "all have vectors after s", "CPU ms each, with the capture", "list_tasks p50 ms", "p95 ms", "search p50 ms", "p95 ms"}}
 	row := func(name string, k *captured, waits map[string][]time.Duration) {
 		cells := []string{name, "", ""}
 		if k != nil {
@@ -72,12 +73,12 @@ func (b *bench) captures(ctx context.Context) error {
 			}
 			cells = append(cells, millis(float64(quantile(waits[tool], .5))), millis(float64(quantile(waits[tool], .95))))
 		}
-		t.add(cells...)
+		t.Add(cells...)
 	}
 	row("with nobody else", alone, nil)
 	row("reads alone", nil, quiet)
 	row("beside reads", beside, busy)
-	t.note = fmt.Sprintf("capture_context with 20 objects a call, one call after the other, into a memory of %s items; from the first call until the last object has its vector, as the database file shows. "+
+	t.Note = fmt.Sprintf("capture_context with 20 objects a call, one call after the other, into a memory of %s items; from the first call until the last object has its vector, as the database file shows. "+
 		"The server waits until nothing has changed for two seconds before it embeds. Reads go on all the time, one at a time, half a second of list_tasks and half a second of search by turns, each search another question.", number(float64(b.size.packItems[0])))
 	b.rep.tables = append(b.rep.tables, t)
 	b.rep.want(n+" captures beside reads: until all have vectors", beside.took.Seconds(), 120, "s")

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"cairn/bench/made"
+	"cairn/bench/table"
 	"cairn/internal/signin"
 )
 
@@ -242,7 +243,7 @@ func (b *bench) oauthCalls(ctx context.Context, s *child, f folder, p *person) e
 	if _, err := b.command(ctx, f, "call", "update_agent", `{"agent":"costs","rate":0}`); err != nil { // a connected agent makes 1,000 calls a minute at most
 		return err
 	}
-	t := table{title: "A call with an access token beside one with an API token", head: []string{"call", "API token: CPU µs", "access token: CPU µs", "ratio", "least..most"}}
+	t := table.Table{Title: "A call with an access token beside one with an API token", Head: []string{"call", "API token: CPU µs", "access token: CPU µs", "ratio", "least..most"}}
 	api := s.token
 	defer func() { s.token = api }()
 	worst := 0.0
@@ -268,10 +269,10 @@ func (b *bench) oauthCalls(ctx context.Context, s *child, f folder, p *person) e
 		for i := range costs[api] {
 			ratios = append(ratios, costs[access][i]/costs[api][i])
 		}
-		t.add(c.name, number(median(costs[api])), number(median(costs[access])), fmt.Sprintf("%.2f", median(ratios)), span(ratios, func(f float64) string { return fmt.Sprintf("%.2f", f) }))
+		t.Add(c.name, number(median(costs[api])), number(median(costs[access])), fmt.Sprintf("%.2f", median(ratios)), span(ratios, func(f float64) string { return fmt.Sprintf("%.2f", f) }))
 		worst = max(worst, median(ratios))
 	}
-	t.note = fmt.Sprintf("%d rounds of %s calls each at %d connections, in turn on one server. The signature of an access token is checked once and remembered; its connection, agent and account are read on every call.", b.size.rounds, number(float64(b.size.besideReqs/2)), connections)
+	t.Note = fmt.Sprintf("%d rounds of %s calls each at %d connections, in turn on one server. The signature of an access token is checked once and remembered; its connection, agent and account are read on every call.", b.size.rounds, number(float64(b.size.besideReqs/2)), connections)
 	b.rep.tables = append(b.rep.tables, t)
 	b.rep.want("a call with an access token: CPU, times one with an API token", worst, 1.2, "×")
 	return nil
@@ -325,10 +326,10 @@ func (b *bench) attempts(ctx context.Context, s *child, p *person) error {
 		}
 		return true
 	})
-	t := table{title: "Consents at once", head: []string{"browsers at once", "consents", "per second", "p50 ms", "p99 ms", "lost"}}
+	t := table.Table{Title: "Consents at once", Head: []string{"browsers at once", "consents", "per second", "p50 ms", "p99 ms", "lost"}}
 	n := int(done.Load())
-	t.add(number(atOnce), number(float64(n)), number(float64(n)/took.Seconds()), millis(float64(quantile(flat, .5))), millis(float64(quantile(flat, .99))), number(float64(lost)))
-	t.note = "A consent is the whole way: the page, a sign-in on it by phrase, the choice, the code, the tokens: six requests and five durable writes, each browser at an address of its own. Afterwards each access token lists its tools; one that can't is lost. The client signs and runs on the same cores."
+	t.Add(number(atOnce), number(float64(n)), number(float64(n)/took.Seconds()), millis(float64(quantile(flat, .5))), millis(float64(quantile(flat, .99))), number(float64(lost)))
+	t.Note = "A consent is the whole way: the page, a sign-in on it by phrase, the choice, the code, the tokens: six requests and five durable writes, each browser at an address of its own. Afterwards each access token lists its tools; one that can't is lost. The client signs and runs on the same cores."
 	b.rep.tables = append(b.rep.tables, t)
 	b.rep.want("consents lost, of "+number(float64(n))+" with "+number(atOnce)+" at once", float64(lost), 0, "")
 	return nil

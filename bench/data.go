@@ -12,6 +12,7 @@ import (
 	"cairn/bench/made"
 	"cairn/internal/app"
 	"cairn/internal/config"
+	"cairn/internal/meaning"
 	"cairn/internal/who"
 )
 
@@ -81,7 +82,13 @@ func (b *bench) in(ctx context.Context, f *folder, fill func(context.Context, *a
 		if err != nil {
 			return err
 		}
-		return m.Fill(ctx, a.DB)
+		if err := m.Fill(ctx, a.DB); err != nil {
+			return err
+		}
+		if err := meaning.Remake(ctx, a.DB); err != nil { // sees that nothing lacks vectors, and keeps that
+			return err
+		}
+		return a.Jobs.Due(ctx)
 	}()
 	if cerr := a.Close(); err == nil {
 		err = cerr

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cairn/bench/made"
+	"cairn/bench/table"
 )
 
 // grown is one size of the data and what was measured on it.
@@ -164,18 +165,18 @@ func (b *bench) reportGrowth(sizes []*grown) {
 	p50 := func(costs []cost) string {
 		return millis(median(pick(costs, func(k cost) float64 { return float64(k.wait(.5)) })))
 	}
-	t := table{title: "Growth of list and create", head: []string{"tasks", "list_tasks CPU µs", "least..most", "p50 ms", "× first", "create CPU µs", "least..most", "p50 ms", "× first"}}
-	s := table{title: "Growth of search", head: []string{"tasks", "first search s", "its CPU s", "search p50 ms", "p95 ms", "CPU µs", "of ranks 60..600 p50 ms", "p95 ms", "list_tasks query p50 ms", "p95 ms", "RSS MiB"}}
+	t := table.Table{Title: "Growth of list and create", Head: []string{"tasks", "list_tasks CPU µs", "least..most", "p50 ms", "× first", "create CPU µs", "least..most", "p50 ms", "× first"}}
+	s := table.Table{Title: "Growth of search", Head: []string{"tasks", "first search s", "its CPU s", "search p50 ms", "p95 ms", "CPU µs", "of ranks 60..600 p50 ms", "p95 ms", "list_tasks query p50 ms", "p95 ms", "RSS MiB"}}
 	ratio := func(a, b []cost) float64 { return median(cpus(a)) / median(cpus(b)) }
 	for _, g := range sizes {
-		t.add(number(float64(g.tasks)), number(median(cpus(g.list))), span(cpus(g.list), number), p50(g.list), fmt.Sprintf("%.2f", ratio(g.list, least.list)),
+		t.Add(number(float64(g.tasks)), number(median(cpus(g.list))), span(cpus(g.list), number), p50(g.list), fmt.Sprintf("%.2f", ratio(g.list, least.list)),
 			number(median(cpus(g.create))), span(cpus(g.create), number), p50(g.create), fmt.Sprintf("%.2f", ratio(g.create, least.create)))
-		s.add(number(float64(g.tasks)), fmt.Sprintf("%.2f", slices.Max(g.cold).Seconds()), fmt.Sprintf("%.2f", slices.Max(g.coldCPU).Seconds()), millis(float64(g.search.wait(.5))), millis(float64(g.search.wait(.95))), number(micros(g.searchCPU)),
+		s.Add(number(float64(g.tasks)), fmt.Sprintf("%.2f", slices.Max(g.cold).Seconds()), fmt.Sprintf("%.2f", slices.Max(g.coldCPU).Seconds()), millis(float64(g.search.wait(.5))), millis(float64(g.search.wait(.95))), number(micros(g.searchCPU)),
 			millis(float64(g.content.wait(.5))), millis(float64(g.content.wait(.95))), millis(float64(g.find.wait(.5))), millis(float64(g.find.wait(.95))), mebi(float64(g.rss)))
 	}
-	t.note = fmt.Sprintf("Long tasks. %d rounds, the sizes in turn, %s requests of each kind at %d connections in a fresh server. The largest folder grows by what its rounds create; the others are fresh each round.",
+	t.Note = fmt.Sprintf("Long tasks. %d rounds, the sizes in turn, %s requests of each kind at %d connections in a fresh server. The largest folder grows by what its rounds create; the others are fresh each round.",
 		b.size.growRounds, number(float64(b.size.growReqs)), connections)
-	s.note = fmt.Sprintf("Five words a query, %s different queries of each kind, one at a time, timed by the client over HTTP. Words are drawn as they occur in the tasks' text (Zipf 1.1, %s words), the commonest in most tasks; "+
+	s.Note = fmt.Sprintf("Five words a query, %s different queries of each kind, one at a time, timed by the client over HTTP. Words are drawn as they occur in the tasks' text (Zipf 1.1, %s words), the commonest in most tasks; "+
 		"beside that from the ranks 60 to 600. The first search loads the heap, in a fresh process with the file in the system's cache: the slowest of %d. RSS is with the heap loaded, after these searches.",
 		number(float64(b.size.searches)), number(made.Vocabulary), b.size.colds)
 	b.rep.tables = append(b.rep.tables, t, s)

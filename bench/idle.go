@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"cairn/bench/table"
 )
 
 // rested is what starts on one kind of folder showed.
@@ -69,15 +71,15 @@ func (b *bench) rest(ctx context.Context, f folder, r *rested) ([]byte, error) {
 }
 
 func (b *bench) reportIdle(rows []*rested, listed []byte) {
-	t := table{title: "Start and rest", head: []string{"data", "start to first tools/list ms", "least..most", "idle RSS MiB", "least..most", "of it the program's pages"}}
+	t := table.Table{Title: "Start and rest", Head: []string{"data", "start to first tools/list ms", "least..most", "idle RSS MiB", "least..most", "of it the program's pages"}}
 	slowest, largest := 0.0, int64(0)
 	for _, r := range rows {
 		took := pick(r.took, func(d time.Duration) float64 { return float64(d) })
 		rss := pick(r.rss, func(n int64) float64 { return float64(n) })
-		t.add(r.name, millis(median(took)), span(took, millis), mebi(median(rss)), span(rss, mebi), mebi(median(pick(r.files, func(n int64) float64 { return float64(n) }))))
+		t.Add(r.name, millis(median(took)), span(took, millis), mebi(median(rss)), span(rss, mebi), mebi(median(pick(r.files, func(n int64) float64 { return float64(n) }))))
 		slowest, largest = max(slowest, median(took)), max(largest, slices.Max(r.rss))
 	}
-	t.note = fmt.Sprintf("%d starts each, from the start of the process to the whole answer of the first tools/list, with the program in the system's cache. Idle is %v after that answer; no heap's search index is loaded.", b.size.starts, b.size.idle)
+	t.Note = fmt.Sprintf("%d starts each, from the start of the process to the whole answer of the first tools/list, with the program in the system's cache. Idle is %v after that answer; no heap's search index is loaded.", b.size.starts, b.size.idle)
 	b.rep.tables = append(b.rep.tables, t)
 	b.rep.want("cold start to the first tools/list (the slower folder's median)", slowest/float64(time.Millisecond), 200, "ms")
 	b.rep.want("idle memory (the largest of all starts)", float64(largest)/(1<<20), 40, "MiB")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cairn/bench/made"
+	"cairn/bench/table"
 )
 
 // killers is how many connections create while the server is killed.
@@ -49,9 +50,9 @@ func (b *bench) kill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t := table{title: "kill -9 under load", head: []string{"kills", "acknowledged creates", "of these present", "lost", "present without an answer", "slowest start after it s", "database"}}
-	t.add(number(float64(b.size.kills)), number(float64(len(acked))), number(float64(len(acked)-lost)), number(float64(lost)), number(float64(present-(len(acked)-lost))), fmt.Sprintf("%.2f", worst.Seconds()), sound)
-	t.note = fmt.Sprintf("%d connections create tasks, each with an external_ref of its own, until the server is killed; after each restart all tasks are listed and compared with the answers so far. "+
+	t := table.Table{Title: "kill -9 under load", Head: []string{"kills", "acknowledged creates", "of these present", "lost", "present without an answer", "slowest start after it s", "database"}}
+	t.Add(number(float64(b.size.kills)), number(float64(len(acked))), number(float64(len(acked)-lost)), number(float64(lost)), number(float64(present-(len(acked)-lost))), fmt.Sprintf("%.2f", worst.Seconds()), sound)
+	t.Note = fmt.Sprintf("%d connections create tasks, each with an external_ref of its own, until the server is killed; after each restart all tasks are listed and compared with the answers so far. "+
 		"A task present without an answer was on the disk when the server died before it could answer: at most one a connection and kill. A loss of power can't be shown here; synchronous FULL is what stands for it.", killers)
 	b.rep.tables = append(b.rep.tables, t)
 	b.rep.want("acknowledged writes lost by kill -9", float64(lost), 0, "")

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"cairn/bench/host"
+	"cairn/bench/retrieval"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -32,7 +33,7 @@ func run(args []string) int {
 		return servePeer(peers[args[0]])
 	}
 	if len(args) > 0 && args[0] == "retrieval" {
-		return retrieval(args[1:])
+		return retrieval.Main(args[1:])
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	quick := flags.Bool("quick", false, "small rounds: shows that the program works, its figures mean little")
@@ -64,7 +65,7 @@ func run(args []string) int {
 		return 0
 	}
 	if was, err := os.ReadFile(*out); err == nil {
-		text += retrievalPart(string(was))
+		text += retrieval.Part(string(was))
 	}
 	if err := os.WriteFile(*out, []byte(text), 0o644); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cairn/bench/made"
+	"cairn/bench/table"
 	"cairn/internal/app"
 	"cairn/internal/embed"
 )
@@ -44,13 +45,13 @@ func (b *bench) packs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t := table{title: "From a query to a pack", head: []string{"items", "get_context p50 ms", "p95 ms", "least..most", "CPU ms", "of it the query's embedding, ms", "first one s", "characters", "RSS MiB"}}
+	t := table.Table{Title: "From a query to a pack", Head: []string{"items", "get_context p50 ms", "p95 ms", "least..most", "CPU ms", "of it the query's embedding, ms", "first one s", "characters", "RSS MiB"}}
 	for _, p := range all {
 		w := p.packs.waits
-		t.add(number(float64(p.items)), millis(float64(p.packs.wait(.5))), millis(float64(p.packs.wait(.95))), millis(float64(w[0]))+".."+millis(float64(w[len(w)-1])),
+		t.Add(number(float64(p.items)), millis(float64(p.packs.wait(.5))), millis(float64(p.packs.wait(.95))), millis(float64(w[0]))+".."+millis(float64(w[len(w)-1])),
 			millis(float64(p.packs.cpu)), millis(float64(alone)), fmt.Sprintf("%.2f", p.first.Seconds()), number(float64(p.packs.bytes)/float64(p.packs.requests)), mebi(float64(p.rss)))
 	}
-	t.note = fmt.Sprintf("get_context with a query of about eight tokens, %s different ones, one at a time, timed by the client over HTTP; the first one loads the heap and compiles the Self page. "+
+	t.Note = fmt.Sprintf("get_context with a query of about eight tokens, %s different ones, one at a time, timed by the client over HTTP; the first one loads the heap and compiles the Self page. "+
 		"Of the items 30 %% are context objects of all kinds, 10 %% daily notes, 20 %% episodes, 40 %% tasks, of which one in ten is open, %s at most; all made by the product's operations, with made-up vectors. The embedding is the built-in model's, of the same queries, in this process.",
 		number(float64(b.size.packs)), number(mostOpen))
 	b.rep.tables = append(b.rep.tables, t)

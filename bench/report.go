@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"cairn/bench/host"
+	"cairn/bench/table"
 )
 
 // report is what a run found.
@@ -19,7 +19,7 @@ type report struct {
 	start   time.Time
 	took    time.Duration
 	targets []target
-	tables  []table
+	tables  []table.Table
 	facts   []string
 }
 
@@ -66,68 +66,23 @@ func (r *report) markdown() string {
 	}
 	fmt.Fprintf(&b, "Made by `make bench` on %s, in %v. %d cores, %s, %.1f GiB of memory, Linux %s, Go %s, go-sdk %s, data on %s. Load of the machine at the start: %s.\n\n",
 		r.start.UTC().Format(time.DateOnly), r.took.Round(time.Second), m.Cores, m.CPU, float64(m.Memory)/(1<<30), m.Kernel, m.GoVersion, m.SDK, m.FS, m.Load)
-	t := table{title: "Targets", head: []string{"figure", "target", "measured", "verdict"}}
+	t := table.Table{Title: "Targets", Head: []string{"figure", "target", "measured", "verdict"}}
 	for _, want := range r.targets {
 		sign := "<= "
 		if want.least {
 			sign = ">= "
 		}
 		unit := strings.TrimSuffix(" "+want.unit, " ")
-		t.add(want.what, sign+figure(want.limit)+unit, figure(want.got)+unit, want.verdict())
+		t.Add(want.what, sign+figure(want.limit)+unit, figure(want.got)+unit, want.verdict())
 	}
-	t.note = anchor
-	for _, t := range append([]table{t}, r.tables...) {
-		t.write(&b)
+	t.Note = anchor
+	for _, t := range append([]table.Table{t}, r.tables...) {
+		t.Write(&b)
 	}
 	for _, f := range r.facts {
 		b.WriteString(f + "\n")
 	}
 	return b.String()
-}
-
-// table is a Markdown table with a note below its title.
-type table struct {
-	title, note string
-	head        []string
-	rows        [][]string
-}
-
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
-
-// write aligns the columns, so that the text reads well on a terminal too.
-func (t table) write(b *strings.Builder) {
-	fmt.Fprintf(b, "## %s\n\n", t.title)
-	width := make([]int, len(t.head))
-	for _, row := range append([][]string{t.head}, t.rows...) {
-		for i, cell := range row {
-			width[i] = max(width[i], utf8.RuneCountInString(cell))
-		}
-	}
-	line := func(row []string, pad string) {
-		b.WriteByte('|')
-		for i, cell := range row {
-			fill := strings.Repeat(pad, width[i]-utf8.RuneCountInString(cell))
-			if i == 0 {
-				fmt.Fprintf(b, " %s%s |", cell, fill)
-			} else {
-				fmt.Fprintf(b, " %s%s |", fill, cell)
-			}
-		}
-		b.WriteByte('\n')
-	}
-	line(t.head, " ")
-	rule := make([]string, len(t.head))
-	for i := range rule {
-		if rule[i] = strings.Repeat("-", max(2, width[i])); i > 0 {
-			rule[i] = rule[i][1:] + ":"
-		}
-		width[i] = max(2, width[i])
-	}
-	line(rule, "-")
-	for _, row := range t.rows {
-		line(row, " ")
-	}
-	fmt.Fprintf(b, "\n%s\n\n", t.note)
 }
 
 // figure writes a number with three digits that count.

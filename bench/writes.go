@@ -12,6 +12,7 @@ import (
 
 	"cairn/bench/host"
 	"cairn/bench/made"
+	"cairn/bench/table"
 	"cairn/internal/audit"
 	"cairn/internal/change"
 	"cairn/internal/db"
@@ -53,12 +54,12 @@ func (b *bench) writes(ctx context.Context) error {
 			}
 		}
 	}
-	t := table{title: "Durable writes", head: []string{"at once", "creates/s", "least..most", "p50 ms", "p99 ms", "writes a commit", "in process, shared: writes/s", "each its own commit: writes/s"}}
+	t := table.Table{Title: "Durable writes", Head: []string{"at once", "creates/s", "least..most", "p50 ms", "p99 ms", "writes a commit", "in process, shared: writes/s", "each its own commit: writes/s"}}
 	for _, n := range writers {
 		w := all[n]
-		t.add(number(float64(n)), number(median(w.rate)), span(w.rate, number), millis(median(w.p50)), millis(median(w.p99)), fmt.Sprintf("%.1f", median(w.perCommit)), number(median(w.shared)), number(median(w.alone)))
+		t.Add(number(float64(n)), number(median(w.rate)), span(w.rate, number), millis(median(w.p50)), millis(median(w.p99)), fmt.Sprintf("%.1f", median(w.perCommit)), number(median(w.shared)), number(median(w.alone)))
 	}
-	t.note = fmt.Sprintf("SQLite with synchronous FULL. Creates are create_personal_task over HTTP on a fresh folder, %d runs of %v; writes a commit is the growth of cairn_db_writes_total by that of cairn_db_commits_total. "+
+	t.Note = fmt.Sprintf("SQLite with synchronous FULL. Creates are create_personal_task over HTTP on a fresh folder, %d runs of %v; writes a commit is the growth of cairn_db_writes_total by that of cairn_db_commits_total. "+
 		"The last two columns are db.Write in this process with as many goroutines, each write being a change, a search passage and an audit row: once as the server does it, once behind a lock that lets one write in at a time, so that each has a commit of its own. "+
 		"A write of 4 KiB with fsync took %s ms here (median of %d).",
 		b.size.writeRuns, b.size.writeFor, millis(float64(b.rep.machine.Fsync)), host.Fsyncs)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,7 +46,7 @@ type Maker struct {
 	turn  chan struct{} // one thing is embedded at a time, whatever the number of workers: the rest of the machine is for who waits
 
 	mu     sync.Mutex
-	clear  map[string]int64 // by heap: up to this number of its counter nothing lacks vectors
+	clear  map[string]int64 // by heap: up to this number of its counter nothing lacks vectors; nil = what is kept of it wasn't read yet
 	full   time.Time        // when all was looked through last
 	seen   map[string]int64 // at the last look: the counters of heaps where something may lack them
 	still  time.Time        // since when they are so
@@ -82,7 +83,7 @@ func Lacking(ctx context.Context, d *db.DB, model string, kinds []string) (lacki
 
 // NewMaker makes a maker for the kinds of things that have a text.
 func NewMaker(d *db.DB, m embed.Model, texts map[string]TextOf) *Maker {
-	return &Maker{db: d, model: m, texts: texts, turn: make(chan struct{}, 1), clear: map[string]int64{}}
+	return &Maker{db: d, model: m, texts: texts, turn: make(chan struct{}, 1), full: time.Now()}
 }
 
 // Jobs are the kinds of job of this package. The first is one for all servers on a database, by its lease.
@@ -130,6 +131,47 @@ func (m *Maker) clearOf(heap string) int64 {
 	return m.clear[heap]
 }
 
+// kept names what marks are kept of: other kinds of things, or another model, may lack vectors where these don't.
+func (m *Maker) kept() string {
+	return m.model.ID() + " " + strings.Join(slices.Sorted(maps.Keys(m.texts)), " ")
+}
+
+// readClear reads how far earlier runs came, so that a start needn't look through everything.
+func (m *Maker) readClear(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.clear != nil {
+		return nil
+	}
+	rows, err := m.db.QueryLong(ctx, `SELECT heap, seq FROM search_embedded WHERE model = $1`, m.kept())
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	kept := map[string]int64{}
+	for rows.Next() {
+		var heap string
+		var seq int64
+		if err := rows.Scan(&heap, &seq); err != nil {
+			return err
+		}
+		kept[heap] = seq
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	m.clear = kept
+	return nil
+}
+
+// keepClear keeps how far a run came.
+func (m *Maker) keepClear(ctx context.Context, heap string, seq int64) error {
+	return m.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(`INSERT INTO search_embedded (heap, model, seq) VALUES ($1, $2, $3) ON CONFLICT (heap, model) DO UPDATE SET seq = excluded.seq`, heap, m.kept(), seq)
+		return err
+	})
+}
+
 func (m *Maker) setClear(heap string, seq int64) {
 	m.mu.Lock()
 	m.clear[heap] = seq
@@ -138,6 +180,9 @@ func (m *Maker) setClear(heap string, seq int64) {
 
 // changed gives the counters of the heaps that have changed since nothing lacked vectors there.
 func (m *Maker) changed(ctx context.Context) (map[string]int64, error) {
+	if err := m.readClear(ctx); err != nil {
+		return nil, err
+	}
 	rows, err := m.db.QueryLong(ctx, `SELECT heap, seq FROM heap_seq`)
 	if err != nil {
 		return nil, err
@@ -228,6 +273,9 @@ func (m *Maker) sweep(ctx context.Context, progress func(done, total int)) error
 			return err
 		}
 		m.setClear(heap, seqs[heap])
+		if err := m.keepClear(ctx, heap, seqs[heap]); err != nil {
+			return err
+		}
 	}
 	return nil
 }

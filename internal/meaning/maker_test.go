@@ -25,9 +25,10 @@ type model struct {
 	asked map[string]int
 	fails string
 	wait  chan struct{}
+	name  string
 }
 
-func (m *model) ID() string      { return "counting" }
+func (m *model) ID() string      { return "counting" + m.name }
 func (m *model) Dimensions() int { return 8 }
 
 func (m *model) Embed(ctx context.Context, texts []string) ([][]float32, error) {
@@ -216,6 +217,41 @@ func TestWhatAServerLeftWhenItDiedIsEmbeddedByTheNext(t *testing.T) {
 		due(t, second)
 		if got := vectors(t, d); len(got) != 20 {
 			t.Errorf("vectors of %v", got)
+		}
+	})
+}
+
+// How far a run came is kept: the next server looks through what is newer alone, unless another model's vectors took the place of
+// some meanwhile.
+func TestAStartLooksThroughWhatIsNewAlone(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := newShelf()
+		start := func(name string) *model {
+			m := newModel()
+			m.name = name
+			q := server(d, m, s)
+			if err := meaning.Remake(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+			due(t, q)
+			return m
+		}
+		for _, id := range []string{"x", "y"} {
+			s.put(t, d, "a", id, "text "+id)
+		}
+		start("")
+		if err := d.Write(t.Context(), func(tx *db.Tx) error { return meaning.Drop(tx, "a", "x") }); err != nil {
+			t.Fatal(err)
+		}
+		s.put(t, d, "a", "z", "text z")
+		if m := start(""); m.asked["text z"] != 1 || len(m.asked) != 1 {
+			t.Errorf("a second start embedded %v: only z is new", m.asked)
+		}
+		if m := start(" other"); len(m.asked) != 3 {
+			t.Errorf("another model embedded %v of x, y, z", m.asked)
+		}
+		if m := start(""); len(m.asked) != 3 {
+			t.Errorf("the first model embedded %v again of x, y, z, whose vectors another model's replaced", m.asked)
 		}
 	})
 }

@@ -56,6 +56,9 @@ func putVectors(tx *db.Tx, heap, thing, model string, seq int64, vectors [][]flo
 	if err := Drop(tx, heap, thing); err != nil {
 		return err
 	}
+	if _, err := tx.Exec(`DELETE FROM search_embedded WHERE heap = $1 AND substr(model, 1, length(CAST($2 AS TEXT)) + 1) <> CAST($2 AS TEXT) || ' '`, heap, model); err != nil { // of models whose vectors these replace
+		return err
+	}
 	rows := make([]string, max(len(vectors), 1))
 	for i, v := range vectors {
 		rows[i] = base64.StdEncoding.EncodeToString(embed.Pack(v))

@@ -1,7 +1,9 @@
-package main
+// Package retrieval measures how well search finds what answers a question.
+package retrieval
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -14,6 +16,7 @@ import (
 	"time"
 
 	"cairn/bench/made"
+	"cairn/bench/table"
 	"cairn/internal/app"
 	"cairn/internal/config"
 	"cairn/internal/embed"
@@ -22,9 +25,9 @@ import (
 	"cairn/internal/who"
 )
 
-// retrieval measures how well search finds what answers a question: sessions of conversations in one heap, single turns in
+// Main is `bench retrieval`: sessions of conversations in one heap, single turns in
 // a heap per conversation, abstracts. Each measure is printed for the whole and for each leg alone.
-func retrieval(args []string) int {
+func Main(args []string) int {
 	flags := flag.NewFlagSet("bench retrieval", flag.ContinueOnError)
 	data := flags.String("data", "", "folder with locomo-dev.json and cranfield/")
 	cache := flags.String("cache", "", "folder that keeps vectors for the next run")
@@ -59,8 +62,8 @@ func retrieval(args []string) int {
 	was, err := os.ReadFile(*out)
 	if err == nil {
 		var b strings.Builder
-		b.WriteString(strings.TrimSuffix(string(was), retrievalPart(string(was))))
-		r.table().write(&b)
+		b.WriteString(strings.TrimSuffix(string(was), Part(string(was))))
+		r.table().Write(&b)
 		err = os.WriteFile(*out, []byte(b.String()), 0o644)
 	}
 	if err != nil {
@@ -84,26 +87,26 @@ func (r *finding) say(leg, name string, figures fmt.Stringer) {
 	r.measures = append(r.measures, measured{leg, name, figures.String()})
 }
 
-const retrievalTitle = "Retrieval"
+const title = "Retrieval"
 
 // table puts the legs beside each other.
-func (r *finding) table() table {
-	t := table{title: retrievalTitle, head: []string{"measure", "text alone", "vectors alone", "fused"},
-		note: "Made by `make bench-retrieval`: recall@5, recall@10 and MRR of sessions of conversations in one heap (categories 1 to 4, and each alone) and of single turns in a heap per conversation, nDCG@10 of abstracts. Things are written by the operations, embedded in the background by the built-in model, and found by `search`. Weights were picked on this data."}
+func (r *finding) table() table.Table {
+	t := table.Table{Title: title, Head: []string{"measure", "text alone", "vectors alone", "fused"},
+		Note: "Made by `make bench-retrieval`: recall@5, recall@10 and MRR of sessions of conversations in one heap (categories 1 to 4, and each alone) and of single turns in a heap per conversation, nDCG@10 of abstracts. Things are written by the operations, embedded in the background by the built-in model, and found by `search`. Weights were picked on this data."}
 	for _, m := range r.measures {
-		i := slices.IndexFunc(t.rows, func(row []string) bool { return row[0] == m.name })
+		i := slices.IndexFunc(t.Rows, func(row []string) bool { return row[0] == m.name })
 		if i < 0 {
-			i = len(t.rows)
-			t.add(m.name, "", "", "")
+			i = len(t.Rows)
+			t.Add(m.name, "", "", "")
 		}
-		t.rows[i][1+slices.Index(legs, m.leg)] = strings.NewReplacer("recall@5 ", "", "recall@10 ", "", "mrr ", "", "nDCG@10 ", "").Replace(m.figures)
+		t.Rows[i][1+slices.Index(legs, m.leg)] = strings.NewReplacer("recall@5 ", "", "recall@10 ", "", "mrr ", "", "nDCG@10 ", "").Replace(m.figures)
 	}
 	return t
 }
 
-// retrievalPart gives the table's section of a result file, which is its last.
-func retrievalPart(results string) string {
-	i := strings.Index(results, "## "+retrievalTitle+"\n")
+// Part gives the table's section of a result file, which is its last.
+func Part(results string) string {
+	i := strings.Index(results, "## "+title+"\n")
 	if i < 0 {
 		return ""
 	}
@@ -154,7 +157,15 @@ func (p *product) call(ctx context.Context, name string, in, out any) error {
 	if err != nil {
 		return err
 	}
-	return operate(who.With(ctx, c), p.App, name, in, out)
+	b, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	res, err := p.Runner.Run(who.With(ctx, c), name, b)
+	if err != nil {
+		return fmt.Errorf("%s %.200s: %w", name, b, err)
+	}
+	return json.Unmarshal(res.JSON, out)
 }
 
 // index writes things by their operations and lets the background embed them.
