@@ -1,6 +1,6 @@
 // Bench measures Cairn beside a plain net/http server and a bare go-sdk server, how its costs grow with the data, that
-// acknowledged writes survive a kill, what a start and an idle server cost, how long a pack takes, and what embedding in the
-// background does to others. It prints the tables and writes RESULTS.md.
+// acknowledged writes survive a kill, what a start and an idle server cost, how long a pack takes, what embedding in the
+// background does to others, and what documents cost. It prints the tables and writes RESULTS.md.
 //
 // Every server is a process of its own: CPU per request is what that process used, whatever the client costs. Everything is
 // bound to loopback and lives in a temporary folder; TMPDIR says where, and so on which disk the writes are durable.
@@ -102,13 +102,15 @@ type sizes struct {
 	packItems  []int
 	packs      int // queries
 	captures   int
+	blocks     int // of a heap
+	changes    int // of a document
 }
 
 var (
 	fullSizes = sizes{rounds: 7, besideReqs: 4000, tasks: 10_000, growRounds: 5, grow: []int{1000, 10_000, 100_000}, growReqs: 2000,
-		searches: 1000, colds: 3, writeFor: 3 * time.Second, writeRuns: 3, kills: 8, starts: 9, idle: 2 * time.Second, consents: 5, packItems: []int{10_000, 100_000}, packs: 500, captures: 1000}
+		searches: 1000, colds: 3, writeFor: 3 * time.Second, writeRuns: 3, kills: 8, starts: 9, idle: 2 * time.Second, consents: 5, packItems: []int{10_000, 100_000}, packs: 500, captures: 1000, blocks: 100_000, changes: 10_000}
 	quickSizes = sizes{rounds: 2, besideReqs: 400, tasks: 1000, growRounds: 2, grow: []int{200, 2000}, growReqs: 200,
-		searches: 100, colds: 1, writeFor: 400 * time.Millisecond, writeRuns: 1, kills: 2, starts: 2, idle: time.Second, consents: 1, packItems: []int{1000}, packs: 50, captures: 100}
+		searches: 100, colds: 1, writeFor: 400 * time.Millisecond, writeRuns: 1, kills: 2, starts: 2, idle: time.Second, consents: 1, packItems: []int{1000}, packs: 50, captures: 100, blocks: 2000, changes: 200}
 )
 
 type section struct {
@@ -116,7 +118,7 @@ type section struct {
 	run  func(*bench, context.Context) error
 }
 
-var sections = []section{{"beside", (*bench).beside}, {"growth", (*bench).growth}, {"writes", (*bench).writes}, {"kill", (*bench).kill}, {"idle", (*bench).idleServer}, {"oauth", (*bench).consent}, {"packs", (*bench).packs}, {"captures", (*bench).captures}}
+var sections = []section{{"beside", (*bench).beside}, {"growth", (*bench).growth}, {"writes", (*bench).writes}, {"kill", (*bench).kill}, {"idle", (*bench).idleServer}, {"oauth", (*bench).consent}, {"packs", (*bench).packs}, {"captures", (*bench).captures}, {"documents", (*bench).documents}}
 
 func sectionNames() []string {
 	var names []string
