@@ -27,7 +27,7 @@ var may = map[string][]string{
 	"doc":          {"fault", "rawjson"},
 	"doc/markdown": {"doc", "fault"},
 	"doc/version":  {"doc", "fault"},
-	"doc/view":     {"doc", "fault"},
+	"doc/view":     {"doc", "doc/markdown", "fault"},
 	"doc/html":     {"doc"},
 	"doc/doctest":  {"doc"},
 

@@ -145,11 +145,12 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 		}
 	}
 	a.Runner.Limit, a.Runner.Record = a.limitTool, a.Recorder.Call
+	changed := documentChanges(change.NewWatcher(d, o.Log), blocks.Kinds()[0].Name)
 	sdkLog := slog.New(slog.DiscardHandler) // it tells of every session, and each request is one
 	if c.Debug {
 		sdkLog = o.Log
 	}
-	a.Tools = mcp.New(a.Runner, Version, sdkLog, o.Fixtures, mcp.Beside{Skills: skills(), Prompts: prompt.All(), Now: d.Now})
+	a.Tools = mcp.New(a.Runner, Version, sdkLog, o.Fixtures, mcp.Beside{Skills: skills(), Prompts: prompt.All(), Now: d.Now, Changes: changed})
 	a.watch()
 	return a, nil
 }

@@ -2,8 +2,11 @@ package app
 
 import (
 	"context"
+	"slices"
 	"unicode"
 
+	"cairn/internal/change"
+	"cairn/internal/mcp"
 	"cairn/internal/memory"
 	"cairn/internal/op"
 	"cairn/internal/search"
@@ -145,4 +148,15 @@ func momentOf(c *who.Caller, page map[string]any) int64 {
 		}
 	}
 	return 0
+}
+
+// documentChanges tells MCP's listeners what of the change record is about documents: of kind is a block.
+func documentChanges(w *change.Watcher, kind string) mcp.Changes {
+	return func(ctx context.Context, heaps []string, hear func(mcp.Change)) (func(), error) {
+		return w.Watch(ctx, heaps, kind, func(h change.Heard) {
+			has := func(field string) bool { return slices.Contains(h.Fields, field) }
+			state, title := has(change.State), has("title")
+			hear(mcp.Change{Heap: h.Heap, ID: h.Thing, Text: state || title || has("content"), List: state || title || h.Effect == change.Create})
+		})
+	}
 }

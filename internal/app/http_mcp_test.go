@@ -53,7 +53,7 @@ func TestInitialize(t *testing.T) {
 func TestOpenDoors(t *testing.T) {
 	discover := modern.request("", "1", "server/discover", "", "")
 	discover.name, discover.status = "server/discover", 200
-	discover.want = []string{`"supportedVersions":["2026-07-28"`, `"tools":{`, `"resources":{}`, `"prompts":{}`, `"completions":{}`, `"io.modelcontextprotocol/skills":{}`, `"cacheScope":"private"`, `"resultType":"complete"`, `"name":"Cairn"`}
+	discover.want = []string{`"supportedVersions":["2026-07-28"`, `"tools":{}`, `"resources":{"listChanged":true,"subscribe":true}`, `"prompts":{}`, `"completions":{}`, `"io.modelcontextprotocol/skills":{}`, `"cacheScope":"private"`, `"resultType":"complete"`, `"name":"Cairn"`}
 	health := []string{`"status":"ok"`, `"version":"`, `"components":{"database":{"state":"`, `"model":{"state":"closed","failures":0}`, `"metrics":{`, `"requests":`, `"errors":`, `"tools":`}
 	ping := modern.request("rw", "1", "ping", "", "")
 	ping.name, ping.status, ping.want = "ping in modern MCP", 404, []string{`"code":-32601`}

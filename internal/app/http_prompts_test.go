@@ -247,7 +247,7 @@ func TestPromptsRefuse(t *testing.T) {
 			{"rw", "completion/complete", "", `"ref":{"type":"ref/prompt","name":"nope"},"argument":{"name":"heap","value":""}`, "nope"},
 			{"ro", "completion/complete", "", `"ref":{"type":"ref/prompt","name":"wrap_up_session"},"argument":{"name":"topic","value":""}`, "plan_day"},
 			{"rw", "completion/complete", "", `"ref":{"type":"ref/prompt","name":"plan_day"},"argument":{"name":"heap","value":""}`, "takes: day"},
-			{"rw", "completion/complete", "", `"ref":{"type":"ref/resource","uri":"skill://cairn/SKILL.md"},"argument":{"name":"heap","value":""}`, "ref/prompt"},
+			{"rw", "completion/complete", "", `"ref":{"type":"ref/resource","uri":"skill://cairn/SKILL.md"},"argument":{"name":"heap","value":""}`, "no such template"},
 			{"rw", "completion/complete", "", `"ref":{"type":"ref/prompt","name":"plan_day"}`, ""},
 		} {
 			t.Run(m.name+"/"+c.as+"/"+c.params[:min(len(c.params), 80)], func(t *testing.T) {

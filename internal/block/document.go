@@ -20,11 +20,11 @@ import (
 
 type documentIn struct {
 	BlockID string `json:"block_id" rule:"required,uuid,max=64"`
-	View    string `json:"view" jsonschema:"read (default), or edit: with node ids and marks, for patch_document" rule:"enum=read|edit"`
+	View    string `json:"view" jsonschema:"read (default); edit: with node ids and marks, for patch_document; markdown: text, from byte on" rule:"enum=read|edit|markdown"`
 	Limit   int    `json:"limit" jsonschema:"top-level nodes; as many as fit if not given" rule:"min=1,max=100000"`
 	Offset  int    `json:"offset" jsonschema:"top-level nodes to pass over" rule:"min=0,max=100000"`
 	From    string `json:"from" jsonschema:"node_id to begin with, instead of offset; limit then counts all nodes" rule:"max=64"`
-	Byte    int    `json:"byte" jsonschema:"of that node's text, as continuation says" rule:"min=0,max=16777216"`
+	Byte    int    `json:"byte" jsonschema:"of that node's text or of the Markdown, as continuation says" rule:"min=0,max=16777216"`
 }
 
 type documentOut struct {
@@ -50,8 +50,14 @@ func (s *Service) getDocument(ctx context.Context, in documentIn) (documentOut, 
 
 func show(d *doc.Doc, in documentIn) (view.View, error) {
 	ask, look := view.Ask{Offset: in.Offset, Limit: in.Limit, From: in.From, Byte: in.Byte}, view.Read
-	if in.View == "edit" {
+	switch in.View {
+	case "edit":
 		look = view.Edit
+	case "markdown":
+		if in.Limit > 0 || in.Offset > 0 || in.From != "" {
+			return view.View{}, fault.Bad("view", "is markdown, which goes on by byte alone: leave out limit, offset and from")
+		}
+		look = func(d *doc.Doc, ask view.Ask) (*view.View, error) { return view.Markdown(d, ask.Byte) }
 	}
 	v, err := look(d, ask)
 	if err != nil {

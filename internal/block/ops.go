@@ -26,7 +26,7 @@ func (s *Service) Ops() []*op.Op {
 		op.Define(op.Op{Name: "get_block", Title: "Get block", Area: area, Effect: op.Read, Example: `{` + none + `}`,
 			Doc: "One block with its tags, properties, relations and backlinks, also from the trash; the document itself by get_document."}, s.get),
 		op.Define(op.Op{Name: "get_document", Title: "Get document", Area: area, Effect: op.Read, Example: `{` + none + `}`,
-			Doc: "A block's document as flat nodes, page by page: view read to read, edit before patch_document. Where truncation or page.has_more is there, ask for the continuation or next_offset. hash is the base_hash for writes."}, s.getDocument),
+			Doc: "A block's document, page by page: view read (flat nodes) or markdown to read, edit before patch_document. Where truncation or page.has_more is there, ask for the continuation or next_offset. hash is the base_hash for writes."}, s.getDocument),
 		op.Define(op.Op{Name: "get_document_formatting", Title: "Get document formatting", Area: area, Effect: op.Read,
 			Doc: "The node types, marks and patch operations of documents, their limits, and what Markdown can't say. Call it once before writing nodes or patches."}, s.formatting),
 		patch,

@@ -325,6 +325,12 @@ func (e *Edge) Caller(r *http.Request, via string) (*who.Caller, error) {
 	return info.caller, info.authErr
 }
 
+// Again looks up anew who calls by a request's bearer, for what goes on for long after the request was let in. Nothing of it is
+// recorded.
+func (e *Edge) Again(ctx context.Context, r *http.Request, via string) (*who.Caller, error) {
+	return e.lookUp(r.WithContext(ctx), From(r.Context()), via)
+}
+
 // lookUp gives who calls. With an error it may give who was refused, for the record alone.
 func (e *Edge) lookUp(r *http.Request, info *Info, via string) (*who.Caller, error) {
 	auth := r.Header.Values("Authorization")

@@ -57,6 +57,7 @@ type request struct {
 	alias   bool
 	caller  *who.Caller
 	authErr error
+	again   func(ctx context.Context) (*who.Caller, error) // looks up anew who calls
 	toolset Toolset
 }
 
@@ -68,6 +69,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	q.caller, q.authErr = h.edge.Caller(r, who.ViaMCP)
+	q.again = func(ctx context.Context) (*who.Caller, error) { return h.edge.Again(ctx, r, who.ViaMCP) }
 	if fault.Is(q.authErr, fault.Unavailable) {
 		q.fail(nil, q.dialect(nil), q.authErr)
 		return
@@ -125,7 +127,7 @@ func (q *request) one(body []byte) {
 	if err == nil {
 		err = q.admit(m)
 	}
-	if err == nil && m.Method == "server/discover" && d != modern {
+	if err == nil && slices.Contains(since2026, m.Method) && d != modern {
 		err = fault.New(fault.UnknownMethod, "there is no method %q before MCP 2026-07-28", m.Method)
 	}
 	if err == nil {
@@ -150,6 +152,14 @@ func (q *request) one(body []byte) {
 		ctx = who.With(ctx, q.caller)
 	}
 	ctx = context.WithValue(ctx, toolsetKey{}, q.toolset)
+	if name := q.h.tools.documents.runs(q.caller, m); name != "" {
+		actx, _, err := q.h.tools.runner.Admit(ctx, name)
+		if err != nil {
+			q.fail(m.ID, d, err)
+			return
+		}
+		ctx = actx
+	}
 	if m.Method == "tools/call" {
 		actx, o, err := q.h.tools.runner.Admit(ctx, m.Name)
 		switch {
@@ -173,6 +183,9 @@ func (q *request) one(body []byte) {
 		q.sdk(m)
 	}
 }
+
+// since2026 are methods that older versions haven't.
+var since2026 = []string{"server/discover", "subscriptions/listen"}
 
 // open are the methods that need no token.
 var open = []string{"initialize", "server/discover"}
@@ -367,7 +380,7 @@ func (q *request) batch(list []json.RawMessage) {
 		if d == legacy {
 			r.Header.Set("Mcp-Protocol-Version", v20250326)
 		}
-		sub := &request{h: q.h, w: b, r: r, alias: q.alias, caller: &caller}
+		sub := &request{h: q.h, w: b, r: r, alias: q.alias, caller: &caller, again: q.again}
 		sub.one(body)
 		for _, k := range []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "Retry-After"} {
 			if v, ok := b.header[k]; ok {
@@ -416,19 +429,16 @@ func (q *request) sdk(m *message) {
 	q.r.Header["Accept"] = []string{"application/json, text/event-stream"}
 	q.r.Header.Del("Mcp-Session-Id") // there are no sessions: an unknown one is ignored
 	q.r.Body, q.r.ContentLength = io.NopCloser(bytes.NewReader(m.body)), int64(len(m.body))
-	if m.Method == "subscriptions/listen" {
-		ctx, cancel := context.WithCancel(q.r.Context())
-		defer cancel()
-		go func() {
-			select {
-			case <-q.h.stop:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
-		q.r = q.r.WithContext(keep(ctx))
-	}
 	w := &rewriter{ResponseWriter: q.w, m: m, d: q.dialect(m)}
+	if m.Method == "subscriptions/listen" {
+		leave, err := q.h.tools.documents.listening.enter(q.caller.Actor)
+		if err != nil {
+			q.fail(m.ID, q.dialect(m), err)
+			return
+		}
+		defer leave()
+		q.r = q.r.WithContext(keep(context.WithValue(q.r.Context(), streamKey{}, &stream{w, q.h.stop, q.again})))
+	}
 	h.ServeHTTP(w, q.r)
 	w.finish()
 }

@@ -34,7 +34,7 @@ func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := &pipeWriter{header: http.Header{}, body: pw, started: make(chan struct{})}
 	go func() {
 		defer func() { w.WriteHeader(http.StatusOK); _ = pw.Close() }()
-		q := &request{h: t.h, w: w, r: r}
+		q := &request{h: t.h, w: w, r: r, again: t.caller}
 		c, err := t.caller(r.Context())
 		if err != nil {
 			q.fail(nil, q.dialect(nil), err)

@@ -48,8 +48,9 @@ type Tools struct {
 	entries []entry
 	log     *slog.Logger // of the SDK
 
-	prompts  *prompts // nil = there are none
-	fixtures bool     // the SDK's server has tools that are no operations
+	prompts   *prompts // nil = there are none
+	documents *documents
+	fixtures  bool // the SDK's server has tools that are no operations
 }
 
 // Beside is what is served beside the tools.
@@ -57,6 +58,7 @@ type Beside struct {
 	Skills  []Skill
 	Prompts []*prompt.Prompt
 	Now     func() int64 // in microseconds since 1970 UTC; prompts ask it
+	Changes Changes      // of documents
 }
 
 // entry is a tool of the list, as bytes made once.
@@ -68,12 +70,13 @@ type entry struct {
 // New makes the tools of a runner, and serves what is beside them. fixtures, if not nil, adds further tools to the SDK's server:
 // the conformance suite's.
 func New(runner *op.Runner, version string, log *slog.Logger, fixtures func(*sdk.Server), beside Beside) *Tools {
-	caps := &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Experimental: map[string]any{}}
+	caps := &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}, Experimental: map[string]any{}}
 	if len(beside.Skills) > 0 {
 		declareSkills(caps)
 	}
 	info, _ := json.Marshal(map[string]string{"name": Name, "version": version})
 	t := &Tools{runner: runner, info: info, log: log}
+	t.documents = &documents{tools: t, changes: beside.Changes}
 	options := &sdk.ServerOptions{
 		Instructions: instructions,
 		Logger:       log,
@@ -104,11 +107,14 @@ func New(runner *op.Runner, version string, log *slog.Logger, fixtures func(*sdk
 	if t.prompts != nil {
 		t.prompts.serve(t.server)
 	}
+	if runner.Find(opDocument) != nil {
+		t.documents.serve(t.server)
+	}
 	if fixtures != nil {
 		t.fixtures = true
 		fixtures(t.server)
 	}
-	t.server.AddReceivingMiddleware(t.rescue, t.guard, joinRequest)
+	t.server.AddReceivingMiddleware(t.rescue, t.guard, joinRequest, t.documents.answer)
 	return t
 }
 
@@ -223,6 +229,16 @@ func (t *Tools) guard(next sdk.MethodHandler) sdk.MethodHandler {
 			if o := t.runner.Find(name); o != nil && (who.From(ctx) == nil || !who.From(ctx).MayArea(o.Area)) {
 				return nil, &jsonrpc.Error{Code: -32602, Message: "unknown tool " + strconv.Quote(name)}
 			}
+		case "resources/read":
+			if p, ok := req.GetParams().(*sdk.ReadResourceParams); ok && peeked(ctx) != nil && p.URI != peeked(ctx).URI {
+				return nil, &jsonrpc.Error{Code: -32600, Message: "the resource's address is ambiguous"}
+			}
+		case "server/discover":
+			res, err := next(ctx, method, req)
+			if r, ok := res.(*sdk.DiscoverResult); ok && t.documents.changes != nil { // older versions have no stream that could tell of changes
+				r.Capabilities.Resources = &sdk.ResourceCapabilities{Subscribe: true, ListChanged: true}
+			}
+			return res, err
 		case "initialize":
 			res, err := next(ctx, method, req)
 			if r, ok := res.(*sdk.InitializeResult); ok {

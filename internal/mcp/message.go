@@ -49,6 +49,7 @@ type message struct {
 	ID      json.RawMessage // nil = none
 	Method  string
 	Name    string // params.name of tools/call
+	URI     string // params.uri of resources/read
 	Args    json.RawMessage
 	cursor  json.RawMessage
 	Version string // of params._meta, or of initialize
@@ -173,6 +174,8 @@ func (m *message) readParams(params json.RawMessage) bool {
 			m.Args = v
 		case "protocolVersion":
 			m.Version = text(v)
+		case "uri":
+			m.URI, m.odd = text(v), true
 		case "cursor":
 			m.cursor = v
 		case "_meta":

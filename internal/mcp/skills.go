@@ -68,7 +68,6 @@ func complete() *skillsResult {
 
 // declareSkills says in a server's capabilities that there are skills.
 func declareSkills(c *sdk.ServerCapabilities) {
-	c.Resources = &sdk.ResourceCapabilities{}
 	c.AddExtension(skillsExtension, map[string]any{})
 }
 

@@ -1,4 +1,5 @@
-// Package view shows a document as flat rows, page by page, within bounds: to read (Read), or with what a patch needs (Edit).
+// Package view shows a document page by page, within bounds: as flat rows to read (Read), or with what a patch needs (Edit); or as
+// Markdown.
 package view
 
 import (
@@ -69,6 +70,9 @@ type View struct {
 	Rows       []Row       `json:"nodes"`
 	Page       Page        `json:"page"`
 	Truncation *Truncation `json:"truncation,omitempty"` // nil: all that was asked for
+
+	Markdown      *string `json:"markdown,omitempty"`       // instead of nodes
+	MarkdownBytes int     `json:"markdown_bytes,omitempty"` // of the whole document
 }
 
 // cursor is a block with the place it has.
