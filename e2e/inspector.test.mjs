@@ -46,4 +46,18 @@ async function story(env, era, target) {
   assert.match(made.content[0].text, /^✅ Successfully created personal task: "Oil the hinges"/)
   const tasks = (await call('list_tasks', { completed: false })).structuredContent.tasks
   assert.deepEqual(tasks.map((task) => [task.id, task.text]), [[id, 'Oil the hinges']])
+
+  const { prompts } = await inspect(env, era, target, '--method', 'prompts/list')
+  assert.deepEqual(prompts.map((p) => p.name), ['plan_day', 'start_session', 'wrap_up_session'])
+  const { messages } = await inspect(env, era, target, '--prompt-args', 'day=today', '--method', 'prompts/get', '--prompt-name', 'plan_day')
+  assert.match(messages[0].content.text, /list_tasks/)
+
+  const note = (await call('create_block', { title: 'Hinges', content: '# Which\n\nAll of them.' })).structuredContent
+  const uri = `cairn://block/${note.id}`
+  const { resources } = await inspect(env, era, target, '--method', 'resources/list')
+  assert.equal(resources.find((r) => r.uri === uri)?.title, 'Hinges')
+  const { resourceTemplates } = await inspect(env, era, target, '--method', 'resources/templates/list')
+  assert.deepEqual(resourceTemplates.map((r) => r.uriTemplate), ['cairn://block/{id}'])
+  const { contents } = await inspect(env, era, target, '--method', 'resources/read', '--uri', uri)
+  assert.equal(contents[0].text, '# Which\n\nAll of them.\n')
 }

@@ -4,7 +4,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import test from 'node:test'
 import { freshDatabase, startCairn } from './cairn.mjs'
-import { taskStory } from './story.mjs'
+import { documentStory, taskStory } from './story.mjs'
 
 const me = { name: 'cairn-e2e', version: '1.0.0' }
 
@@ -26,6 +26,17 @@ test('replicas on PostgreSQL', async (t) => {
         fetch: (_, init) => fetch(replicas[turn++ % replicas.length].url, init),
       }))
       await taskStory(client)
+      await documentStory(client)
     })
   }
+
+  await t.test('what is written on one is told on the other', async (t) => {
+    const on = async (replica) => {
+      const client = new ModernClient(me, { versionNegotiation: { mode: { pin: '2026-07-28' } } })
+      t.after(() => client.close())
+      await client.connect(new ModernHttp(new URL(replica.url), { requestInit: { headers: { Authorization: `Bearer ${token}` } } }))
+      return client
+    }
+    await documentStory(await on(replicas[0]), await on(replicas[1]))
+  })
 })

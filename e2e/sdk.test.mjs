@@ -7,7 +7,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { bin, npm, startCairn, tempDir, cleanEnv } from './cairn.mjs'
-import { promptStory, taskStory } from './story.mjs'
+import { documentStory, promptStory, taskStory } from './story.mjs'
 
 const me = { name: 'cairn-e2e', version: '1.0.0' }
 
@@ -42,6 +42,7 @@ async function withClient(t, client, transport) {
   assert.equal(client.getServerVersion()?.name, 'Cairn')
   await taskStory(client)
   await promptStory(client)
+  await documentStory(client)
 }
 
 test('HTTP', async (t) => {
@@ -107,8 +108,13 @@ test('HTTP', async (t) => {
     assert.match(challenge, /error="invalid_token"/)
   })
 
-  await t.test('it ends when asked to', async () => {
+  await t.test('it ends when asked to, and tells who listens', async (t) => {
+    const client = clients['SDK v2, 2026-07-28'].client()
+    t.after(() => client.close())
+    await client.connect(new ModernHttp(new URL(cairn.url), bearer(token)))
+    const subscription = await client.listen({ resourcesListChanged: true })
     assert.deepEqual(await cairn.stop(), { code: 0, signal: null })
+    assert.equal(await subscription.closed, 'graceful')
   })
 })
 

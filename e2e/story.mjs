@@ -1,5 +1,6 @@
 // One piece of work, the same for every client: whatever the transport and the protocol version, it must go alike.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
@@ -96,4 +97,66 @@ async function prompt(client, name, args) {
   const { messages } = await client.getPrompt({ name, arguments: args })
   assert.deepEqual(messages.map((m) => [m.role, m.content.type]), [['user', 'text']])
   return messages[0].content.text
+}
+
+/**
+ * Documents as resources. client: as for taskStory, with listResources and the like; where its version can be told of changes, also
+ * listen and setNotificationHandler. write: who writes, if it isn't the client itself.
+ */
+export async function documentStory(client, write = client) {
+  const title = `Beds ${randomUUID().slice(0, 8)}`
+  const content = `# Spring\n\n${'- [ ] dig a bed, then another\n'.repeat(3000)}`
+  const { id } = (await call(write, 'create_block', { title, content })).structuredContent
+  const uri = `cairn://block/${id}`
+
+  const { resources } = await client.listResources()
+  assert.equal(resources.find((r) => r.uri === uri)?.title, title)
+  const { resourceTemplates } = await client.listResourceTemplates()
+  assert.deepEqual(resourceTemplates.map((t) => t.uriTemplate), ['cairn://block/{id}'])
+  const { completion } = await client.complete({
+    ref: { type: 'ref/resource', uri: 'cairn://block/{id}' }, argument: { name: 'id', value: title.toLowerCase() },
+  })
+  assert.deepEqual(completion.values, [`${title} ${id}`])
+
+  let whole = ''
+  for (let at = `cairn://block/${encodeURIComponent(completion.values[0])}`; at;) {
+    const { contents } = await client.readResource({ uri: at })
+    whole += contents[0].text
+    at = contents[0]._meta['cairn/next']
+    assert.equal(contents[1].text.includes('It goes on at'), Boolean(at))
+  }
+  assert.equal(whole, content)
+  await assert.rejects(client.readResource({ uri: 'cairn://block/00000000-0000-7000-8000-000000000000' }), (e) => e.code === -32602)
+
+  const modern = client.getProtocolEra?.() === 'modern'
+  assert.deepEqual(client.getServerCapabilities().resources, modern ? { listChanged: true, subscribe: true } : {})
+  if (modern) await hearStory(client, write, id, uri)
+  await call(write, 'delete_block', { block_id: id })
+}
+
+/** What is changed is told, until the client has heard enough. */
+export async function hearStory(client, write, id, uri) {
+  const heard = []
+  client.setNotificationHandler('notifications/resources/updated', (n) => heard.push(n.params.uri))
+  client.setNotificationHandler('notifications/resources/list_changed', () => heard.push('list'))
+  const absent = 'cairn://block/00000000-0000-7000-8000-000000000000'
+  const subscription = await client.listen({ resourceSubscriptions: [uri, absent], resourcesListChanged: true })
+  assert.deepEqual(subscription.honoredFilter, { resourceSubscriptions: [uri], resourcesListChanged: true })
+
+  const { hash } = (await call(write, 'get_document', { block_id: id, limit: 1 })).structuredContent
+  await call(write, 'patch_document', {
+    block_id: id, base_hash: hash, operations: [{ op: 'replace_text', node_id: '@1', find: 'Spring', replace: 'Summer' }],
+  })
+  await until(() => heard.includes(uri))
+  assert.match((await client.readResource({ uri })).contents[0].text, /^# Summer/)
+  await call(write, 'create_block', { title: 'Another' })
+  await until(() => heard.includes('list'))
+  await subscription.close()
+  assert.equal(await subscription.closed, 'local')
+}
+
+async function until(done) {
+  for (const end = Date.now() + 10_000; !done(); await new Promise((r) => setTimeout(r, 20))) {
+    assert.ok(Date.now() < end, 'it was not told in time')
+  }
 }

@@ -84,6 +84,9 @@ func New(runner *op.Runner, version string, log *slog.Logger, fixtures func(*sdk
 		Capabilities: caps,
 		SetCacheable: func(_ context.Context, req sdk.Request, c *sdk.Cacheable) {
 			c.CacheScope = "private"
+			if read, ok := req.GetParams().(*sdk.ReadResourceParams); ok && strings.HasPrefix(read.URI, blockScheme) {
+				return // others write documents at any time: nobody keeps them
+			}
 			if c.TTLMs == 0 {
 				c.TTLMs = toolTTL
 			}

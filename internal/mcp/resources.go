@@ -32,9 +32,6 @@ const (
 	templateDoc   = "A note, tag or collection of Cairn by its id, as Markdown; long ones page by page. What stands before the id is for reading alone."
 )
 
-// documentTTL is how long a client may keep what it read of documents, in milliseconds: others write them.
-const documentTTL = 2_000
-
 // Operations that the resources are read by.
 const (
 	opDocument = "get_document"
@@ -214,7 +211,7 @@ func (b listed) name() string {
 
 // list answers resources/list: on the first page what doesn't change, then documents, newest-updated first.
 func (d *documents) list(ctx context.Context, p *sdk.ListResourcesParams, fixed func() (sdk.Result, error)) (sdk.Result, error) {
-	out := &sdk.ListResourcesResult{Resources: []*sdk.Resource{}, Cacheable: sdk.Cacheable{CacheScope: "private", TTLMs: documentTTL}}
+	out := &sdk.ListResourcesResult{Resources: []*sdk.Resource{}, Cacheable: sdk.Cacheable{CacheScope: "private"}} // kept by nobody: others write
 	cursor := ""
 	if p != nil {
 		cursor = p.Cursor
@@ -289,7 +286,7 @@ func (d *documents) read(ctx context.Context, uri string) (*sdk.ReadResourceResu
 		note.URI = next
 		note.Text += fmt.Sprintf("These are bytes %d to %d of %d. It goes on at %s\n", p.at, t.Continuation.Byte, page.Bytes, next)
 	}
-	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{text, note}, Cacheable: sdk.Cacheable{CacheScope: "private", TTLMs: documentTTL}}, nil
+	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{text, note}, Cacheable: sdk.Cacheable{CacheScope: "private"}}, nil
 }
 
 // How many blocks completion looks through by title, and how much of a title a value shows.
