@@ -26,6 +26,24 @@ func later(t *rapid.T, d *doc.Doc, prefix string) *doc.Doc {
 	return d
 }
 
+// rewritten draws a version in which the first text is another one, now and then.
+func rewritten(t *rapid.T, d *doc.Doc, prefix string) *doc.Doc {
+	for n := range d.All() {
+		if n.Type == "paragraph" && rapid.Bool().Draw(t, "rewritten by "+prefix) {
+			patch, err := doc.DecodePatch([]byte(`[{"op":"replace","node_id":"`+n.ID+`","markdown":"by `+prefix+`"}]`), markdown.Read)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := d.Apply(patch, doctest.IDs("x"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return res.Doc
+		}
+	}
+	return d
+}
+
 // texts gives the texts of blocks that hold no others, by id.
 func texts(d *doc.Doc) map[string]string {
 	m := map[string]string{}
@@ -41,7 +59,7 @@ func TestNothingOfEitherSideIsLostInAJoin(t *testing.T) {
 	joined, clashed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		base := doctest.Docs("n").Draw(t, "base")
-		mine, theirs := later(t, base, "m"), later(t, base, "t")
+		mine, theirs := later(t, rewritten(t, base, "m"), "m"), later(t, rewritten(t, base, "t"), "t")
 		got, clashes := version.Join(base, mine, theirs, doctest.IDs("j"))
 		if got == nil {
 			return
