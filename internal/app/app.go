@@ -23,6 +23,7 @@ import (
 	"cairn/internal/account"
 	"cairn/internal/audit"
 	"cairn/internal/block"
+	"cairn/internal/block/editor"
 	"cairn/internal/block/filter"
 	"cairn/internal/change"
 	"cairn/internal/config"
@@ -137,7 +138,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 		a.Recorder.Event(audit.Event{Event: audit.RateLimitExceeded, Actor: key, Address: address, UserAgent: userAgent})
 	}
 	a.Signin.Refused, a.OAuth.Refused = refused, refused
-	a.Runner = op.NewRunner(o.Log, operations(a.Accounts, a.Signin, a.OAuth, finder, tasks, memories, blocks, changes)...)
+	a.Runner = op.NewRunner(o.Log, operations(a.Accounts, a.Signin, a.OAuth, finder, tasks, memories, blocks, changes, d)...)
 	for name := range c.ToolLimits {
 		if a.Runner.Find(name) == nil {
 			_ = a.Close()
@@ -217,8 +218,8 @@ func skills() (list []mcp.Skill) {
 }
 
 // operations are those of all features.
-func operations(accounts *account.Service, people *signin.Service, server *oauth.Service, finder *search.Service, tasks *task.Service, memories *memory.Service, blocks *block.Service, changes *change.Service) []*op.Op {
-	return slices.Concat(skill.Ops(), accounts.Ops(), people.Ops(), server.Ops(), finder.Ops(), tasks.Ops(), memories.Ops(), blocks.Ops(), changes.Ops())
+func operations(accounts *account.Service, people *signin.Service, server *oauth.Service, finder *search.Service, tasks *task.Service, memories *memory.Service, blocks *block.Service, changes *change.Service, d *db.DB) []*op.Op {
+	return slices.Concat(skill.Ops(), accounts.Ops(), people.Ops(), server.Ops(), finder.Ops(), tasks.Ops(), memories.Ops(), blocks.Ops(), editor.New(d, blocks).Ops(), changes.Ops())
 }
 
 // notOpened says in one line which key named the data that can't be opened.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"strings"
 
+	"cairn/internal/block/draft"
 	"cairn/internal/block/inmem"
 	"cairn/internal/block/past"
 	"cairn/internal/change"
@@ -35,9 +36,6 @@ const (
 
 // cacheBytes bounds the documents kept in memory.
 const cacheBytes = 64 << 20
-
-// maxContent is how many characters of text a document may have.
-const maxContent = 1_500_000
 
 // finder is what searching blocks needs of search.
 type finder interface {
@@ -119,10 +117,10 @@ func searchable(r *row, d *doc.Doc) search.Doc {
 
 // checkSize holds a document to the length that blocks may have; doc has further limits.
 func checkSize(d *doc.Doc) error {
-	if d.Chars() <= maxContent {
+	if d.Chars() <= draft.MaxCharacters {
 		return nil
 	}
-	return fault.Bad("content", "makes a document of %d characters; at most %d are allowed: split it into several blocks", d.Chars(), maxContent)
+	return fault.Bad("content", "makes a document of %d characters; at most %d are allowed: split it into several blocks", d.Chars(), draft.MaxCharacters)
 }
 
 // Ref names another block in an answer.

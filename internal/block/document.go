@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"cairn/internal/block/draft"
 	"cairn/internal/block/past"
 	"cairn/internal/db"
 	"cairn/internal/doc"
@@ -14,7 +15,6 @@ import (
 	"cairn/internal/doc/version"
 	"cairn/internal/doc/view"
 	"cairn/internal/fault"
-	"cairn/internal/rawjson"
 	"cairn/internal/who"
 )
 
@@ -83,7 +83,7 @@ type example struct {
 
 func (s *Service) formatting(context.Context, struct{}) (formattingOut, error) {
 	return formattingOut{Nodes: doc.Nodes, Marks: doc.Marks, Operations: doc.Ops, Markdown: markdown.CannotSay,
-		Limits: map[string]int{"levels": doc.MaxLevels, "nodes": doc.MaxNodes, "characters": maxContent, "operations": doc.MaxOps,
+		Limits: map[string]int{"levels": doc.MaxLevels, "nodes": doc.MaxNodes, "characters": draft.MaxCharacters, "operations": doc.MaxOps,
 			"page_bytes": view.PageBytes, "page_content_bytes": view.PageContent, "page_nodes": view.PageNodes, "page_references": view.PageRefs},
 		Notes: []string{
 			`A patch is an array of operations, applied as one or not at all: {"op","node_id", and what the operation needs}.`,
@@ -143,7 +143,7 @@ func wrote(r *row, before, after *doc.Doc, dry bool) written {
 }
 
 func (s *Service) patch(ctx context.Context, in patchIn) (written, error) {
-	patch, err := doc.DecodePatch(in.Operations, readMarkdown)
+	patch, err := doc.DecodePatch(in.Operations, draft.Markdown)
 	if err != nil {
 		return written{}, err
 	}
@@ -228,39 +228,12 @@ func (s *Service) collision(ctx context.Context, r *row, n int64, base, now *doc
 	return s.conflict(ctx, e, r, n, base, now)
 }
 
-func readMarkdown(text string) ([]*doc.Node, error) {
-	if n := utf8.RuneCountInString(text); n > maxContent {
-		return nil, fault.Bad("markdown", "has %d characters, at most %d are allowed", n, maxContent)
-	}
-	if strings.IndexByte(text, 0) >= 0 {
-		return nil, fault.Bad("markdown", "has a NUL character, which can't be stored")
-	}
-	return markdown.Read(text)
-}
-
-// readContent reads what a caller gives as content: Markdown, or an array of nodes.
-func readContent(raw json.RawMessage) ([]*doc.Node, error) {
-	raw = rawjson.Trim(raw)
-	switch {
-	case len(raw) == 0 || string(raw) == "null":
-		return nil, nil
-	case raw[0] == '"':
-		nodes, err := readMarkdown(rawjson.String(raw))
-		if f := fault.From(err); err != nil && f.Field == "markdown" {
-			f.Field, f.Message = "content", "content"+strings.TrimPrefix(f.Message, "markdown")
-			return nil, f
-		}
-		return nodes, err
-	case raw[0] == '[':
-		return doc.ParseNodes(raw)
-	}
-	return nil, fault.Bad("content", "must be a string of Markdown, or an array of nodes as get_document_formatting describes them")
-}
-
 type replaceIn struct {
 	BlockID  string          `json:"block_id" rule:"required,uuid,max=64"`
 	BaseHash string          `json:"base_hash" jsonschema:"the top-level hash of the version you read" rule:"required,min=1,max=64"`
-	Content  json.RawMessage `json:"content" jsonschema:"Markdown, or an array of nodes, which may keep their node_id" rule:"required"`
+	Content  json.RawMessage `json:"content" jsonschema:"Markdown, or an array of nodes, which may keep their node_id; without ids, nodes keep those of what they stem from" rule:"required"`
+	Title    *string         `json:"title" jsonschema:"another title, empty for none; if not given it stays" rule:"max=300"`
+	Rebase   bool            `json:"rebase" jsonschema:"apply it to a newer version too, where others changed other nodes"`
 	Confirm  bool            `json:"confirm_rebuild" jsonschema:"true: all that isn't in content goes" rule:"required"`
 	Dropped  bool            `json:"allow_dropped_children" jsonschema:"blocks shown in place (embeds) may go"`
 	DryRun   bool            `json:"dry_run" jsonschema:"tell what would happen, write nothing"`
@@ -270,15 +243,25 @@ func (s *Service) replace(ctx context.Context, in replaceIn) (written, error) {
 	if !in.Confirm {
 		return written{}, fault.Bad("confirm_rebuild", "must be true: the whole document is built anew from content. For a part of it use patch_document")
 	}
-	nodes, err := readContent(in.Content)
-	if err != nil {
-		return written{}, err
-	}
 	r, before, after, err := s.rewrite(ctx, in.BlockID, in.DryRun, func(r *row, d *doc.Doc) (made, error) {
-		if err := s.fresh(ctx, r, d, in.BaseHash); err != nil {
-			return made{}, err
+		n, base, err := r.Version, d, error(nil)
+		if in.BaseHash != r.Hash {
+			if n, base, err = s.base(ctx, r, in.BaseHash); err != nil {
+				return made{}, err
+			}
+			if base == nil || !in.Rebase {
+				return made{}, s.stale(ctx, r, n, base, d)
+			}
 		}
-		next, err := d.Replace(nodes, db.NewID)
+		next, err := draft.Of(base, in.Content)
+		if err == nil && in.Title != nil {
+			next, err = next.WithTitle(*in.Title)
+		}
+		if err == nil && base != d {
+			if next, err = version.Merge(base, next, d); fault.Is(err, fault.Conflict) {
+				return made{}, s.collision(ctx, r, n, base, d, err)
+			}
+		}
 		if err != nil {
 			return made{}, err
 		}
@@ -356,7 +339,7 @@ func (s *Service) create(ctx context.Context, in createIn) (One, error) {
 	if err != nil {
 		return One{}, err
 	}
-	nodes, err := readContent(in.Content)
+	nodes, err := draft.Read(in.Content)
 	if err != nil {
 		return One{}, err
 	}

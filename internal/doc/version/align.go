@@ -357,3 +357,25 @@ func alikeness(a, b []uint64) float64 {
 	}
 	return 2 * float64(same) / float64(len(a)+len(b))
 }
+
+// Unsaid lists the nodes of d, or the outermost of them, that the form in which the content is edited says otherwise than they are.
+func Unsaid(d *doc.Doc, said []*doc.Node) (list []*doc.Node) {
+	count := 0
+	was, err := doc.New("", said, func() string { count++; return strconv.Itoa(count) })
+	if err != nil {
+		return d.Content()
+	}
+	var compare func(old, now []*doc.Node)
+	compare = func(old, now []*doc.Node) {
+		for i, n := range old {
+			switch {
+			case len(old) != len(now) || !n.Same(now[i]):
+				list = append(list, n)
+			case n.HoldsBlocks():
+				compare(n.Content, now[i].Content)
+			}
+		}
+	}
+	compare(d.Content(), was.Content())
+	return list
+}

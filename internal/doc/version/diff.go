@@ -258,7 +258,7 @@ func (l Line) String() string {
 func (c *Changes) Lines(limit int) (lines []Line, more int) {
 	w := &differ{c: c, limit: limit, was: map[string]*doc.Node{}, now: map[string]bool{}}
 	if c.Title {
-		w.line(Line{Sign: "~", Type: "title", NodeID: doc.RootID, Parts: words(c.a.Title(), c.b.Title())})
+		w.line(Line{Sign: "~", Type: "title", NodeID: doc.RootID, Parts: Words(c.a.Title(), c.b.Title())})
 	}
 	for n := range c.a.All() {
 		w.was[n.ID] = n
@@ -353,7 +353,7 @@ func (w *differ) changed(before, n *doc.Node, level int) {
 		l.Parts = whole(text)
 	}
 	if strings.HasSuffix(what, "~") {
-		l.Parts = words(own(before), own(n))
+		l.Parts = Words(own(before), own(n))
 		if before.Type != n.Type {
 			l.Was = before.Type
 		} else {
@@ -374,8 +374,8 @@ func own(n *doc.Node) string {
 	return n.Plain()
 }
 
-// words shows how one text became the other: what they begin and end with in common stays as it is, up to the edge of a word.
-func words(a, b string) []Piece {
+// Words shows how one text became the other: what they begin and end with in common stays as it is, up to the edge of a word.
+func Words(a, b string) []Piece {
 	if a == b {
 		return whole(a)
 	}

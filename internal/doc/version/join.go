@@ -13,7 +13,8 @@ type Clash struct {
 
 // Join brings two later versions of a document together for somebody to go over: what doesn't overlap is merged, of a block that both
 // changed both stand there, mine first under an id of its own, and what one side took away while the other changed it is there.
-// nil where they can't be brought together so. No text of either side is missing in the result; the title is as Merge says.
+// nil where they can't be brought together so. No text of either side is missing in the result but one title: where each gave it
+// another, it is theirs, and doc.RootID is among the clashes.
 func Join(base, mine, theirs *doc.Doc, newID func() string) (*doc.Doc, []Clash) {
 	ours, other := mine, theirs
 	var clashes []Clash
@@ -30,6 +31,11 @@ func Join(base, mine, theirs *doc.Doc, newID func() string) (*doc.Doc, []Clash) 
 				continue
 			}
 			seen[c.NodeID] = true
+			if c.NodeID == doc.RootID { // the titles
+				ours, _ = ours.WithTitle(theirs.Title())
+				clashes = append(clashes, Clash{NodeID: doc.RootID})
+				continue
+			}
 			b, m, t := base.Node(c.NodeID), mine.Node(c.NodeID), theirs.Node(c.NodeID)
 			switch {
 			case b == nil || m == nil && t == nil:

@@ -8,7 +8,7 @@ import (
 )
 
 // Merge brings what changed from base to ours into theirs, another later version of base, where the nodes changed are disjoint;
-// by the same rule as Rebase, and with the same fault where they are not. The title is theirs, unless only ours changed it. It
+// by the same rule as Rebase, and with the same fault where they are not; so too where each gave the document another title. It
 // undoes a change too: Merge(after, before, current) gives current without what led from before to after.
 func Merge(base, ours, theirs *doc.Doc) (*doc.Doc, error) {
 	diff := Diff(base, ours)
@@ -33,12 +33,15 @@ func Merge(base, ours, theirs *doc.Doc) (*doc.Doc, error) {
 			touch.Anchors = append(touch.Anchors, up)
 		}
 	}
-	if err := refused(conflicts(base, theirs, []doc.Touch{touch, moves})); err != nil {
-		return nil, err
-	}
+	found := conflicts(base, theirs, []doc.Touch{touch, moves})
 	title := theirs.Title()
 	if title == base.Title() {
 		title = ours.Title()
+	} else if ours.Title() != base.Title() && ours.Title() != title {
+		found = append(found, Conflict{doc.RootID, "got another title"})
+	}
+	if err := refused(found); err != nil {
+		return nil, err
 	}
 	merged, err := doc.New(title, m.children("", theirs.Content()), nil)
 	if err != nil {
