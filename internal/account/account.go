@@ -30,6 +30,14 @@ type Service struct {
 	DefaultExpiry time.Duration
 	// Mail tells whether the server can send mail; set once, before it serves.
 	Mail bool
+	// Holds says what a heap holds: how many things of which kinds. Nil = it isn't said.
+	Holds func(ctx context.Context, heap string) ([]Holding, error)
+}
+
+// Holding is how many things of a kind are in a heap.
+type Holding struct {
+	Kind  string `json:"kind"` // task (an open one), memory, note
+	Count int    `json:"count"`
 }
 
 // New makes the service.

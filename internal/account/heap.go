@@ -48,7 +48,7 @@ func (s *Service) heapOps() []*op.Op {
 		op.Define(op.Op{Name: "update_heap", Title: "Update heap", Area: who.Core, Effect: op.Write, Set: "admin", PersonOnly: true, Idempotent: true,
 			Example: `{"heap":"Work","kind":"work"}`, Doc: "Rename a heap, change its kind, or archive it: an archived heap is out of everybody's reach until it is brought back."}, s.updateHeap),
 		op.Define(op.Op{Name: "get_heap", Title: "Get heap", Area: who.Core, Effect: op.Read, Set: "admin", PersonOnly: true,
-			Example: `{"heap":"Work"}`, Doc: "A heap with its members, the invites that wait, and the agents and tokens that can see it."}, s.getHeap),
+			Example: `{"heap":"Work"}`, Doc: "A heap with what it holds, its members, the invites that wait, and the agents and tokens that can see it."}, s.getHeap),
 		op.Define(op.Op{Name: "set_member", Title: "Set member", Area: who.Core, Effect: op.Write, Set: "admin", PersonOnly: true, Idempotent: true,
 			Example: `{"heap":"Work","account":"owner","role":"owner"}`, Doc: "Change a member's role. Naming another owner hands the heap over; you stay as an admin."}, s.setMember),
 		op.Define(op.Op{Name: "remove_member", Title: "Remove member", Area: who.Core, Effect: op.Destroy, Set: "admin", PersonOnly: true, Confirm: true, Idempotent: true,

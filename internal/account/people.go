@@ -239,6 +239,7 @@ type heapView struct {
 	Members []memberView `json:"members"`
 	Invites []Invite     `json:"invites"`
 	Agents  []seer       `json:"agents"`
+	Holds   []Holding    `json:"holds"`
 }
 
 type memberView struct {
@@ -283,7 +284,7 @@ func (s *Service) getHeap(ctx context.Context, in heapViewIn) (out heapView, err
 		}
 		return out, f
 	}
-	out = heapView{Heap: fits[0], Members: []memberView{}, Invites: []Invite{}, Agents: []seer{}}
+	out = heapView{Heap: fits[0], Members: []memberView{}, Invites: []Invite{}, Agents: []seer{}, Holds: []Holding{}}
 	rows, err := s.db.Query(ctx, `SELECT a.id, a.name, m.role, m.created_at FROM member m JOIN account a ON a.id = m.account WHERE m.heap = $1 ORDER BY m.created_at, a.id`, out.Heap.ID)
 	if err != nil {
 		return out, err
@@ -300,6 +301,11 @@ func (s *Service) getHeap(ctx context.Context, in heapViewIn) (out heapView, err
 	}
 	if err := rows.Err(); err != nil {
 		return out, err
+	}
+	if s.Holds != nil {
+		if out.Holds, err = s.Holds(ctx, out.Heap.ID); err != nil {
+			return out, err
+		}
 	}
 	if manages(out.Heap.Role) {
 		if out.Invites, err = s.invites(ctx, `i.heap`, out.Heap.ID); err != nil {

@@ -129,6 +129,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	sources := slices.Concat(tasks.Sources(), memories.Sources(), blocks.Sources())
 	finder := search.NewService(engine, sources...)
 	memories.Features = features(engine, sources, tasks)
+	a.Accounts.Holds = holds(tasks, memories, blocks)
 	a.Jobs = job.New(d, o.Log)
 	a.Recorder = audit.NewRecorder(d, o.Log, c.UsageLogs, a.registry)
 	a.engine, a.maker = engine, meaning.NewMaker(d, model, finder.Texts())

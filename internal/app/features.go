@@ -5,6 +5,8 @@ import (
 	"slices"
 	"unicode"
 
+	"cairn/internal/account"
+	"cairn/internal/block"
 	"cairn/internal/change"
 	"cairn/internal/mcp"
 	"cairn/internal/memory"
@@ -48,6 +50,23 @@ func features(engine *search.Engine, sources []search.Source, tasks *task.Servic
 		Projects: func(ctx context.Context, heaps []string) ([]memory.Found, error) {
 			return entries(tasks.Projects(ctx, granted(ctx, heaps)))
 		},
+	}
+}
+
+// holds says what a heap holds.
+func holds(tasks *task.Service, memories *memory.Service, blocks *block.Service) func(context.Context, string) ([]account.Holding, error) {
+	return func(ctx context.Context, heap string) (list []account.Holding, err error) {
+		for _, kind := range []struct {
+			name  string
+			count func(context.Context, string) (int, error)
+		}{{"task", tasks.Open}, {"memory", memories.Count}, {"note", blocks.Count}} {
+			n, err := kind.count(ctx, heap)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, account.Holding{Kind: kind.name, Count: n})
+		}
+		return list, nil
 	}
 }
 

@@ -365,3 +365,9 @@ func (s *Service) count(ctx context.Context, to map[string]int, sign int, q stri
 	}
 	return rows.Err()
 }
+
+// Count gives how many notes a heap holds.
+func (s *Service) Count(ctx context.Context, heap string) (n int, err error) {
+	err = s.db.One(ctx, `SELECT count(*) FROM block WHERE heap = $1 AND type = 'note' AND trashed_at IS NULL`, []any{heap}, &n)
+	return n, err
+}

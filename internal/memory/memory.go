@@ -63,3 +63,9 @@ func (s *Service) decided(ctx context.Context, tx *db.Tx, heap, decision, title 
 	}
 	return o.ID, nil
 }
+
+// Count gives how many things are remembered in a heap as they stand.
+func (s *Service) Count(ctx context.Context, heap string) (n int, err error) {
+	err = s.db.One(ctx, `SELECT count(*) FROM context WHERE heap = $1 AND status = '`+current+`'`, []any{heap}, &n)
+	return n, err
+}

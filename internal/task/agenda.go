@@ -46,6 +46,12 @@ func (s *Service) Projects(ctx context.Context, heaps []string) ([]Entry, error)
 		WHERE heap IN `+args.List(heaps)+` AND trashed_at IS NULL AND archived_at IS NULL ORDER BY updated_at DESC, id DESC LIMIT 50`, args)
 }
 
+// Open counts the open tasks of a heap.
+func (s *Service) Open(ctx context.Context, heap string) (n int, err error) {
+	err = s.db.One(ctx, `SELECT count(*) FROM task WHERE heap = $1 AND trashed_at IS NULL AND completed_at IS NULL`, []any{heap}, &n)
+	return n, err
+}
+
 func (s *Service) entries(ctx context.Context, q string, args db.Args) ([]Entry, error) {
 	rows, err := s.db.Query(ctx, q, args...)
 	if err != nil {

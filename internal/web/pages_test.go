@@ -265,6 +265,12 @@ func TestForbiddenLooksLikeMissing(t *testing.T) {
 	}
 }
 
+func TestHeapsPageSaysWhatIsInIt(t *testing.T) {
+	if a := newSite(t, "").ask(t, "GET", "/heaps/h2", ""); !strings.Contains(a.text, "3 open tasks, 1 memory.") {
+		t.Errorf("the page doesn't say what the heap holds: %s", a.text)
+	}
+}
+
 func TestMachinesGetNoPages(t *testing.T) {
 	x := newSite(t, "")
 	for _, path := range []string{"/api/nothing", "/.well-known/nothing", "/assets/nothing.css"} {

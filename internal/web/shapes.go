@@ -1,5 +1,7 @@
 package web
 
+import "strings"
+
 // What operations answer, as far as pages show it.
 
 type accountInfo struct {
@@ -36,17 +38,23 @@ type heapRow struct {
 	ArchivedAt *string `json:"archived_at"`
 	CreatedAt  string  `json:"created_at"`
 	Members    int     `json:"members"`
+
+	Holds string `json:"-"` // what is in it, where a page asked
 }
 
-// About says of what kind a heap is, where its name doesn't, and whether others see it.
+// About says of what kind a heap is, where its name doesn't, whether others see it, and what is in it.
 func (h heapRow) About() string {
+	text := kindText(h.Kind)
+	if text == h.Name {
+		text = ""
+	}
 	if h.Members > 1 {
-		return kindText(h.Kind) + ", shared: " + plural(h.Members, "member", "members")
+		text = kindText(h.Kind) + ", shared: " + plural(h.Members, "member", "members")
 	}
-	if kindText(h.Kind) == h.Name {
-		return ""
+	if text != "" && h.Holds != "" {
+		text += ". "
 	}
-	return kindText(h.Kind)
+	return text + h.Holds
 }
 
 type accountOut struct {
@@ -78,6 +86,32 @@ type heapOut struct {
 	Members []member    `json:"members"`
 	Invites []invite    `json:"invites"`
 	Agents  []heapAgent `json:"agents"`
+	Held    []struct {
+		Kind  string `json:"kind"`
+		Count int    `json:"count"`
+	} `json:"holds"`
+}
+
+// Holds says what is in the heap, in words.
+func (h heapOut) Holds() string {
+	var parts []string
+	for _, k := range h.Held {
+		if k.Count == 0 {
+			continue
+		}
+		switch k.Kind {
+		case "task":
+			parts = append(parts, plural(k.Count, "open task", "open tasks"))
+		case "memory":
+			parts = append(parts, plural(k.Count, "memory", "memories"))
+		case "note":
+			parts = append(parts, plural(k.Count, "note", "notes"))
+		}
+	}
+	if len(parts) == 0 {
+		return "Nothing in it yet."
+	}
+	return sentence(strings.Join(parts, ", "))
 }
 
 type named struct {
