@@ -77,6 +77,8 @@ type Heap struct {
 	Members    int     `json:"members"`
 	ArchivedAt *string `json:"archived_at"`
 	CreatedAt  string  `json:"created_at"`
+
+	Holds []Holding `json:"holds,omitempty"`
 }
 
 // CleanName refuses what a name can't have and gives the rest without space around it.

@@ -26,6 +26,10 @@ func (s *Service) peopleOps() []*op.Op {
 	}
 }
 
+type ownIn struct {
+	Holds bool `json:"holds" jsonschema:"say of each heap what it holds"`
+}
+
 type ownOut struct {
 	Account ownAccount `json:"account"`
 	Server  struct {
@@ -46,7 +50,7 @@ type ownAccount struct {
 	AgentsPausedAt *string `json:"agents_paused_at"`
 }
 
-func (s *Service) getOwnAccount(ctx context.Context, _ struct{}) (out ownOut, err error) {
+func (s *Service) getOwnAccount(ctx context.Context, in ownIn) (out ownOut, err error) {
 	c := who.From(ctx)
 	a := &out.Account
 	var admin int64
@@ -64,6 +68,13 @@ func (s *Service) getOwnAccount(ctx context.Context, _ struct{}) (out ownOut, er
 	out.Server.AgentsPausedAt, out.Server.Mail = stamp(settingMoment(server)), s.Mail
 	if out.Heaps, err = s.heaps(ctx, ``); err != nil {
 		return out, err
+	}
+	for i := range out.Heaps {
+		if in.Holds {
+			if err := s.weigh(ctx, &out.Heaps[i]); err != nil {
+				return out, err
+			}
+		}
 	}
 	out.Invites, err = s.invites(ctx, `i.account`, c.Account)
 	return out, err
@@ -239,7 +250,6 @@ type heapView struct {
 	Members []memberView `json:"members"`
 	Invites []Invite     `json:"invites"`
 	Agents  []seer       `json:"agents"`
-	Holds   []Holding    `json:"holds"`
 }
 
 type memberView struct {
@@ -284,7 +294,7 @@ func (s *Service) getHeap(ctx context.Context, in heapViewIn) (out heapView, err
 		}
 		return out, f
 	}
-	out = heapView{Heap: fits[0], Members: []memberView{}, Invites: []Invite{}, Agents: []seer{}, Holds: []Holding{}}
+	out = heapView{Heap: fits[0], Members: []memberView{}, Invites: []Invite{}, Agents: []seer{}}
 	rows, err := s.db.Query(ctx, `SELECT a.id, a.name, m.role, m.created_at FROM member m JOIN account a ON a.id = m.account WHERE m.heap = $1 ORDER BY m.created_at, a.id`, out.Heap.ID)
 	if err != nil {
 		return out, err
@@ -302,10 +312,8 @@ func (s *Service) getHeap(ctx context.Context, in heapViewIn) (out heapView, err
 	if err := rows.Err(); err != nil {
 		return out, err
 	}
-	if s.Holds != nil {
-		if out.Holds, err = s.Holds(ctx, out.Heap.ID); err != nil {
-			return out, err
-		}
+	if err := s.weigh(ctx, &out.Heap); err != nil {
+		return out, err
 	}
 	if manages(out.Heap.Role) {
 		if out.Invites, err = s.invites(ctx, `i.heap`, out.Heap.ID); err != nil {
@@ -314,6 +322,14 @@ func (s *Service) getHeap(ctx context.Context, in heapViewIn) (out heapView, err
 	}
 	out.Agents, err = s.seers(ctx, out.Heap, out.Members, c.Account)
 	return out, err
+}
+
+// weigh adds to a heap what it holds.
+func (s *Service) weigh(ctx context.Context, h *Heap) (err error) {
+	if s.Holds != nil {
+		h.Holds, err = s.Holds(ctx, h.ID)
+	}
+	return err
 }
 
 // seers lists the agents and tokens that can see a heap: all of them for those who manage it, else the caller's own.

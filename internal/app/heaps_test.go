@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"cairn/internal/account"
@@ -14,10 +15,15 @@ func TestHeapSaysWhatItHolds(t *testing.T) {
 		me := a.Person(t)
 		holds := func(heap string) string {
 			var out struct {
-				Holds []account.Holding `json:"holds"`
+				Heap account.Heap
 			}
 			apptest.Decode(t, a.Call(t, me, "get_heap", `{"heap":"`+heap+`"}`), &out)
-			return fmt.Sprint(out.Holds)
+			var mine struct{ Heaps []account.Heap }
+			apptest.Decode(t, a.Call(t, me, "get_account", `{"holds":true}`), &mine)
+			if i := slices.IndexFunc(mine.Heaps, func(h account.Heap) bool { return h.Name == heap }); fmt.Sprint(mine.Heaps[i].Holds) != fmt.Sprint(out.Heap.Holds) {
+				t.Errorf("the account says that %s holds %v", heap, mine.Heaps[i].Holds)
+			}
+			return fmt.Sprint(out.Heap.Holds)
 		}
 		if got := holds("Personal"); got != "[{task 0} {memory 0} {note 0}]" {
 			t.Errorf("a fresh heap holds %s", got)

@@ -73,7 +73,7 @@ var areasShown = []area{
 
 // openHeaps gives the heaps of the account that are not archived.
 func (q *request) openHeaps() ([]heapRow, error) {
-	out, err := get[accountOut](q, "get_account", nil)
+	out, err := get[accountOut](q, "get_account", map[string]any{"holds": true})
 	return slices.DeleteFunc(out.Heaps, func(h heapRow) bool { return h.ArchivedAt != nil }), err
 }
 

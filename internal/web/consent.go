@@ -223,7 +223,6 @@ func (s *Server) consentForm(w http.ResponseWriter, r *http.Request) {
 			err = s.fillConsent(r, page, v, page.Ticket)
 		}
 		if err == nil {
-			s.weigh(r, page, v.Caller)
 			v.FormAction = formAction(a)
 			s.render(w, r, http.StatusOK, "consent", v)
 			return
@@ -243,20 +242,7 @@ func (s *Server) consentForm(w http.ResponseWriter, r *http.Request) {
 	if f := v.Fault; f.Kind == fault.Internal {
 		s.Edge.Log.Error("the consent page failed", "request", edge.From(r.Context()).Request, "cause", err.Error())
 	}
-	s.weigh(r, page, v.Caller)
 	s.showAttempt(w, r, v.Fault.API(), a, v)
-}
-
-// weigh adds to the heaps what is in each, so that nobody grants much for little. A page without it still serves.
-func (s *Server) weigh(r *http.Request, page *consentPage, c *who.Caller) {
-	for i := range page.Heaps {
-		whole, err := run[heapOut](s, who.With(r.Context(), c), "get_heap", map[string]any{"heap": page.Heaps[i].ID})
-		if err != nil {
-			s.Edge.Log.Error("what is in a heap could not be told", "request", edge.From(r.Context()).Request, "cause", err.Error())
-			return
-		}
-		page.Heaps[i].Holds = whole.Holds()
-	}
 }
 
 // consentSignIn checks who sits before the consent page, and gives the page its ticket.
@@ -299,7 +285,7 @@ func (s *Server) choices(r *http.Request, page *consentPage, v *View, c *who.Cal
 	info := edge.From(r.Context())
 	c.Via, c.Request, c.Address, c.Client = who.ViaWeb, info.Request, info.Address, r.UserAgent()
 	v.Caller, page.Person, page.Areas = c, c.AccountName, areasShown
-	got, err := run[accountOut](s, who.With(r.Context(), c), "get_account", nil)
+	got, err := run[accountOut](s, who.With(r.Context(), c), "get_account", map[string]any{"holds": true})
 	if err != nil {
 		return err
 	}
@@ -441,7 +427,6 @@ func (s *Server) pairForm(w http.ResponseWriter, r *http.Request) {
 		done(w, r, "/agents", "rejected")
 		return
 	}
-	s.weigh(r, page, c)
 	status := http.StatusOK
 	if err != nil {
 		if v.Fault, v.Failed = fault.From(err), act; v.Failed == "" || page.A.ID == "" {

@@ -39,7 +39,10 @@ type heapRow struct {
 	CreatedAt  string  `json:"created_at"`
 	Members    int     `json:"members"`
 
-	Holds string `json:"-"` // what is in it, where a page asked
+	Held []struct {
+		Kind  string `json:"kind"`
+		Count int    `json:"count"`
+	} `json:"holds"` // where it was asked for
 }
 
 // About says of what kind a heap is, where its name doesn't, whether others see it, and what is in it.
@@ -51,10 +54,13 @@ func (h heapRow) About() string {
 	if h.Members > 1 {
 		text = kindText(h.Kind) + ", shared: " + plural(h.Members, "member", "members")
 	}
-	if text != "" && h.Holds != "" {
+	if h.Held == nil {
+		return text
+	}
+	if text != "" {
 		text += ". "
 	}
-	return text + h.Holds
+	return text + h.Holds()
 }
 
 type accountOut struct {
@@ -86,14 +92,10 @@ type heapOut struct {
 	Members []member    `json:"members"`
 	Invites []invite    `json:"invites"`
 	Agents  []heapAgent `json:"agents"`
-	Held    []struct {
-		Kind  string `json:"kind"`
-		Count int    `json:"count"`
-	} `json:"holds"`
 }
 
 // Holds says what is in the heap, in words.
-func (h heapOut) Holds() string {
+func (h heapRow) Holds() string {
 	var parts []string
 	for _, k := range h.Held {
 		if k.Count == 0 {
