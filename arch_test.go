@@ -54,12 +54,13 @@ var may = map[string][]string{
 	"block/past":   {"block/inmem", "db", "doc", "doc/version"},
 	"block/filter": {"db", "fault", "op", "rawjson", "who"},
 	"block":        {"block/draft", "block/filter", "block/inmem", "block/past", "change", "db", "doc", "doc/markdown", "doc/version", "doc/view", "fault", "meaning", "op", "rawjson", "search", "who"},
+	"view":         {"block", "block/filter", "change", "db", "fault", "op", "search", "who"},
 	"task":         {"change", "db", "fault", "meaning", "op", "rawjson", "search", "who"},
 	"edge":         {"audit", "db", "fault", "rawjson", "who"},
 	"mcp":          {"edge", "fault", "op", "prompt", "rawjson", "who"},
 	"web":          {"account", "edge", "fault", "oauth", "op", "rawjson", "signin", "who"},
 	"cli":          {"config", "fault", "mcp", "op", "rawjson", "who"},
-	"app":          {"account", "audit", "block", "block/editor", "block/filter", "change", "cli", "config", "db", "edge", "embed", "fault", "fetch", "job", "mail", "mcp", "meaning", "memory", "oauth", "op", "prompt", "search", "signin", "skill", "task", "web", "who", "words"},
+	"app":          {"account", "audit", "block", "block/editor", "block/filter", "change", "cli", "config", "db", "edge", "embed", "fault", "fetch", "job", "mail", "mcp", "meaning", "memory", "oauth", "op", "prompt", "search", "signin", "skill", "task", "view", "web", "who", "words"},
 	"apptest":      {"account", "app", "config", "db", "db/dbtest", "fault", "op", "who"},
 }
 

@@ -44,6 +44,7 @@ import (
 	"cairn/internal/signin"
 	"cairn/internal/skill"
 	"cairn/internal/task"
+	"cairn/internal/view"
 	"cairn/internal/web"
 	"cairn/internal/who"
 )
@@ -125,7 +126,8 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	memories := memory.New(d, engine, c.PublicURL.String)
 	memories.Chronicle.Completions, memories.Chronicle.ProjectHeap = tasks.Completions, tasks.ProjectHeap
 	blocks := block.New(d, engine, c.PublicURL.String)
-	changes := change.NewService(d, slices.Concat(tasks.Kinds(), memories.Kinds(), blocks.Kinds(), a.Accounts.Kinds())...)
+	views := view.New(d, engine, blocks)
+	changes := change.NewService(d, slices.Concat(tasks.Kinds(), memories.Kinds(), blocks.Kinds(), views.Kinds(), a.Accounts.Kinds())...)
 	sources := slices.Concat(tasks.Sources(), memories.Sources(), blocks.Sources())
 	finder := search.NewService(engine, sources...)
 	memories.Features = features(engine, sources, tasks)
@@ -139,7 +141,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 		a.Recorder.Event(audit.Event{Event: audit.RateLimitExceeded, Actor: key, Address: address, UserAgent: userAgent})
 	}
 	a.Signin.Refused, a.OAuth.Refused = refused, refused
-	a.Runner = op.NewRunner(o.Log, operations(a.Accounts, a.Signin, a.OAuth, finder, tasks, memories, blocks, changes, d)...)
+	a.Runner = op.NewRunner(o.Log, operations(a.Accounts, a.Signin, a.OAuth, finder, tasks, memories, blocks, views, changes, d)...)
 	for name := range c.ToolLimits {
 		if a.Runner.Find(name) == nil {
 			_ = a.Close()
@@ -219,7 +221,7 @@ func skills() (list []mcp.Skill) {
 }
 
 // operations are those of all features.
-func operations(accounts *account.Service, people *signin.Service, server *oauth.Service, finder *search.Service, tasks *task.Service, memories *memory.Service, blocks *block.Service, changes *change.Service, d *db.DB) []*op.Op {
+func operations(accounts *account.Service, people *signin.Service, server *oauth.Service, finder *search.Service, tasks *task.Service, memories *memory.Service, blocks *block.Service, views *view.Service, changes *change.Service, d *db.DB) []*op.Op {
 	return slices.Concat(skill.Ops(), accounts.Ops(), people.Ops(), server.Ops(), finder.Ops(), tasks.Ops(), memories.Ops(), blocks.Ops(), editor.New(d, blocks).Ops(), changes.Ops())
 }
 

@@ -76,6 +76,7 @@ func settle(t testing.TB, a *apptest.App) *world {
 	made("tag", "create_block", `{"type":"tag","title":"Fern","heap":"Personal"}`)
 	made("block", "create_block", `{"title":"About ferns","content":"Water the ferns","heap":"Personal"}`)
 	made("leaf", "create_block", `{"title":"Leaf","heap":"Work"}`)
+	made("view", "save_view", `{"name":"Ferns","heap":"Personal"}`)
 	a.Call(t, person, "person", `{"name":"Fern Gardener","heap":"Personal"}`)
 	made("trashed", "create_personal_task", `{"name":"Gone","external_ref":"gone"}`)
 	a.Call(t, person, "delete_task", `{"external_ref":"gone"}`)

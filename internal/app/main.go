@@ -31,6 +31,7 @@ import (
 	"cairn/internal/search"
 	"cairn/internal/signin"
 	"cairn/internal/task"
+	"cairn/internal/view"
 	"cairn/internal/who"
 )
 
@@ -86,7 +87,7 @@ func lockServer(c *config.Config) (release func(), err error) {
 
 // Operations gives all operations without data behind them: they can be described, not called.
 func Operations() []*op.Op {
-	none := operations(account.New(nil, 0), signin.New(nil, nil, nil, nil, nil), new(oauth.Service), search.NewService(nil), task.New(nil, nil, nil), memory.New(nil, nil, nil), block.New(nil, nil, nil), change.NewService(nil), nil)
+	none := operations(account.New(nil, 0), signin.New(nil, nil, nil, nil, nil), new(oauth.Service), search.NewService(nil), task.New(nil, nil, nil), memory.New(nil, nil, nil), block.New(nil, nil, nil), view.New(nil, nil, nil), change.NewService(nil), nil)
 	return op.NewRunner(slog.New(slog.DiscardHandler), none...).Ops()
 }
 
