@@ -222,7 +222,7 @@ func skills() (list []mcp.Skill) {
 
 // operations are those of all features.
 func operations(accounts *account.Service, people *signin.Service, server *oauth.Service, finder *search.Service, tasks *task.Service, memories *memory.Service, blocks *block.Service, views *view.Service, changes *change.Service, d *db.DB) []*op.Op {
-	return slices.Concat(skill.Ops(), accounts.Ops(), people.Ops(), server.Ops(), finder.Ops(), tasks.Ops(), memories.Ops(), blocks.Ops(), editor.New(d, blocks).Ops(), changes.Ops())
+	return slices.Concat(skill.Ops(), accounts.Ops(), people.Ops(), server.Ops(), finder.Ops(), tasks.Ops(), memories.Ops(), blocks.Ops(), editor.New(d, blocks).Ops(), views.Ops(), changes.Ops())
 }
 
 // notOpened says in one line which key named the data that can't be opened.

@@ -53,7 +53,19 @@ func (v value) order(o value) int {
 		b, _ := strconv.ParseFloat(o.json, 64)
 		return cmp.Compare(a, b)
 	}
-	return cmp.Compare(v.text(), o.text())
+	return cmp.Compare(first(v.text()), first(o.text()))
+}
+
+// first is what texts are ordered by: 120 characters.
+func first(text string) string {
+	if r := []rune(text); len(r) > 120 {
+		return string(r[:120])
+	}
+	return text
+}
+
+func (v value) same(o value) bool {
+	return v.sort() == o.sort() && v.order(o) == 0 && (v.json[0] != '"' || v.text() == o.text())
 }
 
 func (v value) text() string {
@@ -81,9 +93,9 @@ func (p piece) meets(c filter.Condition) bool {
 	case "not_empty":
 		return has
 	case "is":
-		return has && v.sort() == to.sort() && v.order(to) == 0
+		return has && v.same(to)
 	case "is_not":
-		return !has || v.sort() != to.sort() || v.order(to) != 0
+		return !has || !v.same(to)
 	case "contains":
 		return has && strings.Contains(v.text(), to.text())
 	}
@@ -316,9 +328,6 @@ func TestHeadsAreInTheOrderOfValues(t *testing.T) {
 		a, b := value{json: one.Draw(t, "a")}, value{json: one.Draw(t, "b")}
 		x, _ := filter.Head(json.RawMessage(a.json))
 		y, _ := filter.Head(json.RawMessage(b.json))
-		if len([]rune(a.text())) > 119 || len([]rune(b.text())) > 119 { // the rest of a long text is no part of the order
-			return
-		}
 		if cmp.Compare(x, y) != a.order(b) {
 			t.Fatalf("%s %s: %q %q", a.json, b.json, x, y)
 		}

@@ -61,8 +61,8 @@ func cut(text string) string {
 }
 
 // Condition is one that a property must meet. Values compare with those of their own kind: numbers with numbers, texts (dates
-// among them, which are in the order of time) with texts without regard to case. A block without the property meets is_not and
-// empty, and no other.
+// among them, which are in the order of time) with texts without regard to case, for less and greater by their first 120
+// characters. A block without the property meets is_not and empty, and no other.
 type Condition struct {
 	Key   string          `json:"key" rule:"required,min=1,max=100"`
 	Op    string          `json:"op" rule:"required,enum=is|is_not|contains|less|greater|before|after|empty|not_empty"`
