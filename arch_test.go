@@ -31,10 +31,11 @@ var may = map[string][]string{
 	"doc/html":     {"doc"},
 	"doc/doctest":  {"doc"},
 
-	"search":       {"db", "embed", "fault", "job", "meaning", "op", "when", "who", "words"},
+	"search":       {"db", "embed", "fault", "job", "meaning", "op", "search/query", "when", "who", "words"},
 	"change":       {"db", "fault", "op", "rawjson", "who", "words"},
 	"audit":        {"db", "fault", "op", "who"},
 	"account":      {"audit", "change", "db", "fault", "op", "who"},
+	"search/query": {"words"},
 	"signin":       {"account", "audit", "db", "fault", "op", "who"},
 	"mail":         {"fault"},
 	"embed":        {"fault"},

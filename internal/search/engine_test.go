@@ -16,6 +16,7 @@ import (
 	"cairn/internal/db"
 	"cairn/internal/db/dbtest"
 	"cairn/internal/fault"
+	"cairn/internal/search/query"
 	"cairn/internal/words"
 )
 
@@ -136,11 +137,11 @@ func TestPhraseAcrossPassages(t *testing.T) {
 func TestPhraseBelongsToThePassageItBeginsIn(t *testing.T) {
 	x := newIndex()
 	x.put("t", "note", []string{"a b", "", "c d a b", "c"})
-	for query, want := range map[string][]place{
+	for text, want := range map[string][]place{
 		"a b": {{0, 1}, {2, 1}}, "b c": {{0, 1}, {2, 1}}, "c d": {{2, 1}}, "d a": {{2, 1}}, "a b c": {{0, 1}, {2, 1}}, "d c": nil,
 	} {
-		if got := x.match(phrase{terms: strings.Fields(query)}, x.shown(nil)).list; !slices.Equal(got, want) {
-			t.Errorf("%q stands at %v, want %v", query, got, want)
+		if got := x.match(query.Phrase{Terms: strings.Fields(text)}, x.shown(nil)).list; !slices.Equal(got, want) {
+			t.Errorf("%q stands at %v, want %v", text, got, want)
 		}
 	}
 }
@@ -247,22 +248,22 @@ func TestAnyHistoryGivesTheSame(t *testing.T) {
 			}
 			fresh := New(d, 1<<30)
 			for range 5 {
-				query := draw(r, 1+r.IntN(3))
+				text := draw(r, 1+r.IntN(3))
 				if r.IntN(3) == 0 {
-					query = `"` + draw(r, 2) + `" -` + draw(r, 1)
+					text = `"` + draw(r, 2) + `" -` + draw(r, 1)
 				}
 				kinds := [][]string{nil, {"a"}}[r.IntN(2)]
 				limit := 1 + r.IntN(12)
 				var results []string
 				for _, e := range []*Engine{always, sometimes, fresh} {
-					res, err := e.Find(context.Background(), heaps, kinds, query, limit)
+					res, err := e.Find(context.Background(), heaps, kinds, text, limit)
 					if err != nil && !fault.Is(err, fault.Invalid) {
 						rt.Fatal(err)
 					}
 					results = append(results, fmt.Sprintf("%+v", res))
 				}
 				if results[0] != results[1] || results[0] != results[2] {
-					rt.Fatalf("%q finds %s always, %s sometimes, %s fresh", query, results[0], results[1], results[2])
+					rt.Fatalf("%q finds %s always, %s sometimes, %s fresh", text, results[0], results[1], results[2])
 				}
 			}
 		})
@@ -297,17 +298,17 @@ func TestCompaction(t *testing.T) {
 		t.Errorf("%d bytes before, %d after", x.bytes(), y.bytes())
 	}
 	for range 200 {
-		query := draw(r, 1+r.IntN(3))
+		text := draw(r, 1+r.IntN(3))
 		var got [3]string
 		for i, ix := range []*index{x, y, fresh} {
-			hits, _, err := rank(t.Context(), []searched{{"h", ix}}, nil, parse(query, true).plan(true), 20)
+			hits, _, err := rank(t.Context(), []searched{{heap: "h", index: ix}}, nil, query.Parse(text, true).Plan(true), 20)
 			if err != nil {
 				t.Fatal(err)
 			}
 			got[i] = fmt.Sprint(hits)
 		}
 		if got[0] != got[1] || got[0] != got[2] {
-			t.Fatalf("%q: %s before, %s compacted, %s fresh", query, got[0], got[1], got[2])
+			t.Fatalf("%q: %s before, %s compacted, %s fresh", text, got[0], got[1], got[2])
 		}
 	}
 }

@@ -75,9 +75,9 @@ func (a *asking) feedback(ctx context.Context, best []candidate) error {
 // common gives the terms that the best things have in common, those that tell most.
 func (a *asking) common(best []candidate) []common {
 	asked := map[string]bool{}
-	for _, s := range a.scored {
-		ph := a.phrases[s.phrase]
-		for _, t := range slices.Concat(ph.terms, ph.forms) {
+	for _, s := range a.Scored {
+		ph := a.Phrases[s.Phrase]
+		for _, t := range slices.Concat(ph.Terms, ph.Forms) {
 			asked[t] = true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"cairn/internal/embed"
+	"cairn/internal/search/query"
 	"cairn/internal/when"
 )
 
@@ -38,7 +39,7 @@ const (
 
 // asking is a question to be ranked.
 type asking struct {
-	*plan
+	*query.Plan
 	kinds []string
 	near  *embed.Query // nil = by text alone
 	spans []when.Span
@@ -75,7 +76,7 @@ func (a *asking) rank(ctx context.Context, limit int) ([]Hit, bool, error) {
 	for h, x := range a.heaps {
 		a.shown[h] = x.shown(a.kinds)
 	}
-	matches, w, err := measure(ctx, a.heaps, a.shown, a.plan)
+	matches, w, err := measure(ctx, a.heaps, a.shown, a.Plan)
 	if err != nil {
 		return nil, false, err
 	}
@@ -84,12 +85,12 @@ func (a *asking) rank(ctx context.Context, limit int) ([]Hit, bool, error) {
 	for h, x := range a.heaps {
 		a.scores[h] = scratches.Get().(*scratch)
 		defer scratches.Put(a.scores[h])
-		if err := a.scores[h].score(ctx, x.index, matches[h], a.plan, w); err != nil {
+		if err := a.scores[h].score(ctx, x.index, matches[h], a.Plan, w); err != nil {
 			return nil, false, err
 		}
-		a.scores[h].collect(x, a.shown[h], a.plan, &words, &words)
+		a.scores[h].collect(x, a.shown[h], a.Plan, &words, &words)
 	}
-	found, err := a.candidates(ctx, words.hits)
+	found, err := a.candidates(ctx, words.best())
 	if err != nil {
 		return nil, false, err
 	}
@@ -98,7 +99,7 @@ func (a *asking) rank(ctx context.Context, limit int) ([]Hit, bool, error) {
 	}
 	a.named(matches, found)
 	best := sorted(found)
-	if len(a.scored) > 0 {
+	if len(a.Scored) > 0 {
 		if err := a.refine(ctx, best, limit); err != nil {
 			return nil, false, err
 		}
@@ -113,7 +114,8 @@ func (a *asking) rank(ctx context.Context, limit int) ([]Hit, bool, error) {
 			hits.add(c.Hit)
 		}
 	}
-	return hits.hits[:min(len(hits.hits), limit)], len(hits.hits) > limit, nil
+	shown := hits.best()
+	return shown[:min(len(shown), limit)], len(shown) > limit, nil
 }
 
 // sorted makes the scores of candidates and puts the best first.
@@ -277,7 +279,7 @@ func (a *asking) compare(ctx context.Context, found []candidate) error {
 
 // named sets the share of the question's names that each candidate has.
 func (a *asking) named(matches [][]match, found []candidate) {
-	if len(a.names) == 0 {
+	if len(a.Names) == 0 {
 		return
 	}
 	places := make([]map[uint32]int, len(a.heaps))
@@ -287,9 +289,9 @@ func (a *asking) named(matches [][]match, found []candidate) {
 	for i, c := range found {
 		places[c.heap][uint32(c.thing)] = i
 	}
-	each := 1 / float32(len(a.names))
+	each := 1 / float32(len(a.Names))
 	for h, x := range a.heaps {
-		for _, name := range a.names {
+		for _, name := range a.Names {
 			last := noThing
 			matches[h][name].each(x.index, func(p, _ uint32) {
 				n := x.thingOf[p]

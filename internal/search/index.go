@@ -152,6 +152,17 @@ func (x *index) put(id, kind string, passages []string) {
 	}
 }
 
+// numbers gives the places of those of some things that are here.
+func (x *index) numbers(ids []string) map[uint32]bool {
+	set := make(map[uint32]bool, len(ids))
+	for _, id := range ids {
+		if n, ok := x.byID[id]; ok {
+			set[n] = true
+		}
+	}
+	return set
+}
+
 func (x *index) addThing(id string, kind uint16) {
 	n := uint32(len(x.things))
 	x.byID[id] = n

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"slices"
+
+	"cairn/internal/search/query"
 )
 
 // match tells where a phrase stands in an index: in the posting of a term, or in a list made for this search.
@@ -29,26 +31,26 @@ func (m *match) each(x *index, f func(p, times uint32)) {
 }
 
 // match finds a phrase and counts where it stands among the kinds that are shown.
-func (x *index) match(p phrase, shown []bool) match {
-	last := len(p.terms) - 1
+func (x *index) match(p query.Phrase, shown []bool) match {
+	last := len(p.Terms) - 1
 	switch {
-	case len(p.forms) > 0:
+	case len(p.Forms) > 0:
 		ids := x.termsOf(p)
 		if len(ids) == 1 {
 			return x.posted(ids[0], shown)
 		}
 		return x.listed(x.anyOf(ids), shown)
-	case p.prefix && last == 0:
-		return x.listed(x.anyOf(x.startingWith(p.terms[0])), shown)
+	case p.Prefix && last == 0:
+		return x.listed(x.anyOf(x.startingWith(p.Terms[0])), shown)
 	case last == 0:
-		if id, ok := x.terms[p.terms[0]]; ok && id != breakTerm {
+		if id, ok := x.terms[p.Terms[0]]; ok && id != breakTerm {
 			return x.posted(id, shown)
 		}
 		return match{}
 	}
-	exact := p.terms
-	if p.prefix {
-		exact = p.terms[:last]
+	exact := p.Terms
+	if p.Prefix {
+		exact = p.Terms[:last]
 	}
 	ids := make([]uint32, len(exact))
 	for i, t := range exact {
@@ -59,9 +61,9 @@ func (x *index) match(p phrase, shown []bool) match {
 		ids[i] = id
 	}
 	var next map[uint32]bool
-	if p.prefix {
+	if p.Prefix {
 		next = map[uint32]bool{}
-		for _, id := range x.startingWith(p.terms[last]) {
+		for _, id := range x.startingWith(p.Terms[last]) {
 			next[id] = true
 		}
 	}
@@ -74,11 +76,11 @@ func (x *index) posted(id uint32, shown []bool) match {
 }
 
 // termsOf gives the terms that stand for a phrase of one term.
-func (x *index) termsOf(p phrase) (ids []uint32) {
-	for i := -1; i < len(p.forms); i++ {
-		t := p.terms[0]
+func (x *index) termsOf(p query.Phrase) (ids []uint32) {
+	for i := -1; i < len(p.Forms); i++ {
+		t := p.Terms[0]
 		if i >= 0 {
-			t = p.forms[i]
+			t = p.Forms[i]
 		}
 		if id, ok := x.terms[t]; ok && id != breakTerm {
 			ids = append(ids, id)

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"cairn/internal/search/query"
 	"cairn/internal/words"
 )
 
@@ -25,23 +26,23 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, bind := range []bool{true, false} {
-			q := parse(s, bind)
-			for _, g := range q.groups {
+			q := query.Parse(s, bind)
+			for _, g := range q.Groups {
 				if len(g) == 0 {
 					t.Fatalf("%q has an empty group", s)
 				}
 				for _, o := range g {
-					if len(o.terms) == 0 || len(o.loose) == 0 || o.quoted && !bind {
+					if len(o.Terms) == 0 || len(o.Loose) == 0 || o.Quoted && !bind {
 						t.Fatalf("%q has the operand %+v", s, o)
 					}
 				}
 			}
-			p := q.plan(bind)
-			if len(q.groups) > 0 && len(p.scored) == 0 || p.binding > len(p.groups) {
+			p := q.Plan(bind)
+			if len(q.Groups) > 0 && len(p.Scored) == 0 || p.Binding > len(p.Groups) {
 				t.Fatalf("%q has the plan %+v", s, p)
 			}
-			for _, ph := range p.phrases {
-				if len(ph.terms) == 0 || slices.Contains(ph.terms, "") {
+			for _, ph := range p.Phrases {
+				if len(ph.Terms) == 0 || slices.Contains(ph.Terms, "") {
 					t.Fatalf("%q looks for %+v", s, ph)
 				}
 			}
@@ -79,8 +80,8 @@ func TestEveryPieceFindsItsDocument(t *testing.T) {
 		i := rapid.IntRange(0, len(ts)-1).Draw(t, "first")
 		j := rapid.IntRange(i, len(ts)-1).Draw(t, "last")
 		piece := strings.ReplaceAll(words.PlainQuotes.Replace(docs[n][ts[i].From:ts[j].To]), `"`, " ")
-		p := parse(`"`+piece+`"`, true).plan(true)
-		hits, _, err := rank(t.Context(), []searched{{"h", x}}, nil, p, 10)
+		p := query.Parse(`"`+piece+`"`, true).Plan(true)
+		hits, _, err := rank(t.Context(), []searched{{heap: "h", index: x}}, nil, p, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +97,7 @@ func TestAQueryOfLigaturesIsReadInOnePass(t *testing.T) {
 		s, least := strings.Repeat("ﷺ", n), time.Hour
 		for range 3 {
 			begin := time.Now()
-			parse(s, false)
+			query.Parse(s, false)
 			least = min(least, time.Since(begin))
 		}
 		return least

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"cairn/internal/search/query"
 	"cairn/internal/words"
 )
 
@@ -95,8 +96,8 @@ func TestHugeTexts(t *testing.T) {
 		x.put("t", "note", a.passages)
 		analyzed := time.Since(began)
 		began = time.Now()
-		p := parse(s[:min(len(s), 10_000)]+" monday 豆", false).plan(false)
-		ask := asking{plan: p, heaps: []searched{{"h", x}}}
+		p := query.Parse(s[:min(len(s), 10_000)]+" monday 豆", false).Plan(false)
+		ask := asking{Plan: p, heaps: []searched{{heap: "h", index: x}}}
 		if _, _, err := ask.rank(t.Context(), 10); err != nil {
 			t.Error(err)
 		}

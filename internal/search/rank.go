@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"cairn/internal/search/query"
 )
 
 // A thing's score is Okapi BM25 of the whole thing plus bestPassage times that of its best passage.
@@ -20,6 +22,7 @@ const (
 type searched struct {
 	heap string
 	*index
+	only map[uint32]bool // the things that may be found; nil = any
 }
 
 // rank gives the best limit hits of a plan over several heaps, and whether there are more. They are searched as if they were
@@ -29,7 +32,7 @@ type searched struct {
 // are searched, as it depends on the other things in them.
 //
 // Hits are strict ones if any heap has one, else loose ones; by score, then by thing, the newest UUIDv7 first, then by heap.
-func rank(ctx context.Context, heaps []searched, kinds []string, p *plan, limit int) ([]Hit, bool, error) {
+func rank(ctx context.Context, heaps []searched, kinds []string, p *query.Plan, limit int) ([]Hit, bool, error) {
 	shown := make([][]bool, len(heaps))
 	for h, x := range heaps {
 		shown[h] = x.shown(kinds)
@@ -47,9 +50,9 @@ func rank(ctx context.Context, heaps []searched, kinds []string, p *plan, limit 
 		}
 		s.collect(x, shown[h], p, &strict, &loose)
 	}
-	hits := strict.hits
+	hits := strict.best()
 	if len(hits) == 0 {
-		hits = loose.hits
+		hits = loose.best()
 	}
 	if len(hits) > limit {
 		return hits[:limit], true, nil
@@ -58,14 +61,14 @@ func rank(ctx context.Context, heaps []searched, kinds []string, p *plan, limit 
 }
 
 // measure finds where each phrase stands in each heap, and what it weighs among the kinds that are shown.
-func measure(ctx context.Context, heaps []searched, shown [][]bool, p *plan) ([][]match, *weights, error) {
+func measure(ctx context.Context, heaps []searched, shown [][]bool, p *query.Plan) ([][]match, *weights, error) {
 	matches := make([][]match, len(heaps))
 	var all corpus
-	passages, things := make([]int, len(p.phrases)), make([]int, len(p.phrases))
+	passages, things := make([]int, len(p.Phrases)), make([]int, len(p.Phrases))
 	for h, x := range heaps {
 		all.add(x.among(shown[h]))
-		matches[h] = make([]match, len(p.phrases))
-		for i, ph := range p.phrases {
+		matches[h] = make([]match, len(p.Phrases))
+		for i, ph := range p.Phrases {
 			if err := ctx.Err(); err != nil {
 				return nil, nil, err
 			}
@@ -76,7 +79,7 @@ func measure(ctx context.Context, heaps []searched, shown [][]bool, p *plan) ([]
 		}
 	}
 	w := &weights{
-		of:      make([]weight, len(p.phrases)),
+		of:      make([]weight, len(p.Phrases)),
 		flat:    bm25K1 * (1 - bm25B),
 		passage: float32(bm25K1 * bm25B * float64(all.passages) / float64(max(all.tokens, 1))),
 		thing:   float32(bm25K1 * bm25B * float64(all.things) / float64(max(all.tokens, 1))),
@@ -122,18 +125,18 @@ const excluded = -1 // a score
 
 // score sets the score of each passage, that of each whole thing and the groups it has met. Things with an excluded phrase
 // get excluded. A thing's sum is made phrase by phrase in the query's order, so it is the same in every index.
-func (s *scratch) score(ctx context.Context, x *index, matches []match, p *plan, w *weights) error {
+func (s *scratch) score(ctx context.Context, x *index, matches []match, p *query.Plan, w *weights) error {
 	s.passage, s.thing = cleared(s.passage, len(x.thingOf)), cleared(s.thing, len(x.things))
-	for _, ph := range p.scored {
+	for _, ph := range p.Scored {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		s.addPhrase(x, &matches[ph.phrase], ph.times, w.of[ph.phrase], w)
+		s.addPhrase(x, &matches[ph.Phrase], ph.Times, w.of[ph.Phrase], w)
 	}
-	if len(p.groups) > 0 {
+	if len(p.Groups) > 0 {
 		s.met = cleared(s.met, len(x.things))
 	}
-	for g, group := range p.groups {
+	for g, group := range p.Groups {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -145,7 +148,7 @@ func (s *scratch) score(ctx context.Context, x *index, matches []match, p *plan,
 			})
 		}
 	}
-	for _, i := range p.not {
+	for _, i := range p.Not {
 		matches[i].each(x, func(passage, _ uint32) { s.thing[x.thingOf[passage]] = excluded })
 	}
 	return nil
@@ -173,7 +176,7 @@ func (s *scratch) addPhrase(x *index, m *match, times float32, idf weight, w *we
 }
 
 // collect hands the things of a heap that may be seen to strict or, while nothing is strict, to loose.
-func (s *scratch) collect(x searched, shown []bool, p *plan, strict, loose *top) {
+func (s *scratch) collect(x searched, shown []bool, p *query.Plan, strict, loose *top) {
 	// From the newest on: among equal scores, what comes later mostly loses at the first comparison.
 	for i := len(x.things) - 1; i >= 0; i-- {
 		score := s.thing[i]
@@ -181,12 +184,12 @@ func (s *scratch) collect(x searched, shown []bool, p *plan, strict, loose *top)
 			continue
 		}
 		th := &x.things[i]
-		if th.dead || !shown[th.kind] {
+		if th.dead || !shown[th.kind] || x.only != nil && !x.only[uint32(i)] {
 			continue
 		}
 		to := strict
-		if len(p.groups) > 0 && s.met[i] < uint32(len(p.groups)) {
-			if len(strict.hits) > 0 || s.met[i] < uint32(p.binding) {
+		if len(p.Groups) > 0 && s.met[i] < uint32(len(p.Groups)) {
+			if len(strict.hits) > 0 || s.met[i] < uint32(p.Binding) {
 				continue
 			}
 			to = loose
@@ -227,26 +230,27 @@ func (x *index) among(shown []bool) (all corpus) {
 	return all
 }
 
-// top keeps the best hits it's given, in their order.
+// top keeps the best limit of the hits it's given.
 type top struct {
 	limit int
-	hits  []Hit
+	hits  []Hit   // up to twice as many, in no order
 	least float32 // a lower score has no place any more
 }
 
 func (t *top) add(h Hit) {
-	n := len(t.hits)
-	if n == t.limit {
-		if order(h, t.hits[n-1]) >= 0 {
-			return
-		}
-		t.hits = t.hits[:n-1]
+	if t.hits = append(t.hits, h); len(t.hits) >= 2*t.limit+64 {
+		t.best()
 	}
-	i, _ := slices.BinarySearchFunc(t.hits, h, order)
-	t.hits = slices.Insert(t.hits, i, h)
-	if n := len(t.hits); n == t.limit {
-		t.least = t.hits[n-1].Score
+}
+
+// best gives the best hits in their order.
+func (t *top) best() []Hit {
+	slices.SortFunc(t.hits, order)
+	if len(t.hits) >= t.limit {
+		t.hits = t.hits[:t.limit]
+		t.least = t.hits[t.limit-1].Score
 	}
+	return t.hits
 }
 
 func order(a, b Hit) int {

@@ -7,6 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"cairn/internal/db"
+	"cairn/internal/db/dbtest"
+	"cairn/internal/search/query"
 )
 
 // plainThing is a thing as a reference search sees it: tokens in a row, and in which passage each is.
@@ -39,13 +43,13 @@ func (th plainThing) lengths() []int {
 }
 
 // times counts a phrase by passage.
-func (th plainThing) times(p phrase) (n []int, total int) {
+func (th plainThing) times(p query.Phrase) (n []int, total int) {
 	n = make([]int, th.passages)
-	for i := 0; i+len(p.terms) <= len(th.tokens); i++ {
+	for i := 0; i+len(p.Terms) <= len(th.tokens); i++ {
 		ok := true
-		for k, t := range p.terms {
+		for k, t := range p.Terms {
 			have := th.tokens[i+k]
-			if p.prefix && k == len(p.terms)-1 {
+			if p.Prefix && k == len(p.Terms)-1 {
 				ok = ok && strings.HasPrefix(have, t)
 			} else {
 				ok = ok && have == t
@@ -60,7 +64,7 @@ func (th plainThing) times(p phrase) (n []int, total int) {
 }
 
 // plainSearch is a search by the definitions, one thing after the other: the score of each match.
-func plainSearch(things map[string]plainThing, q query, strict bool) map[string]float64 {
+func plainSearch(things map[string]plainThing, q query.Query, strict bool) map[string]float64 {
 	var passages, tokens float64
 	for _, th := range things {
 		passages += float64(th.passages)
@@ -71,9 +75,9 @@ func plainSearch(things map[string]plainThing, q query, strict bool) map[string]
 	idf := func(n, df float64) float64 { return max(math.Log((n-df+.5)/(df+.5)), 1e-6) * 2.2 }
 	bm25 := func(times, length, avg float64) float64 { return times / (times + 1.2*(.25+.75*length/avg)) }
 	whole, parts := map[string]float64{}, map[string][]float64{}
-	for _, g := range q.content(false) {
+	for _, g := range q.Content(false) {
 		for _, o := range g {
-			for _, p := range o.loose {
+			for _, p := range o.Loose {
 				var dfPassages, dfThings float64
 				for _, th := range things {
 					n, total := th.times(p)
@@ -102,19 +106,19 @@ func plainSearch(things map[string]plainThing, q query, strict bool) map[string]
 			}
 		}
 	}
-	has := func(th plainThing, g []operand) bool {
-		return slices.ContainsFunc(g, func(o operand) bool { _, n := th.times(o.phrase); return n > 0 })
+	has := func(th plainThing, g []query.Operand) bool {
+		return slices.ContainsFunc(g, func(o query.Operand) bool { _, n := th.times(o.Phrase); return n > 0 })
 	}
 	strictly, loosely := map[string]float64{}, map[string]float64{}
 	for id, score := range whole {
 		score += .5 * slices.Max(parts[id])
 		all, bound, excluded := true, true, false
-		for _, g := range q.content(false) {
+		for _, g := range q.Content(false) {
 			met := has(things[id], g)
 			all = all && met
-			bound = bound && (met || slices.ContainsFunc(g, func(o operand) bool { return !o.quoted }))
+			bound = bound && (met || slices.ContainsFunc(g, func(o query.Operand) bool { return !o.Quoted }))
 		}
-		for _, p := range q.not {
+		for _, p := range q.Not {
 			_, n := things[id].times(p)
 			excluded = excluded || n > 0
 		}
@@ -190,11 +194,11 @@ func TestAgainstPlainCounting(t *testing.T) {
 		for range 150 {
 			text := drawQuery(r, texts)
 			strict := r.IntN(4) > 0
-			q := parse(text, strict)
-			if len(q.groups) == 0 {
+			q := query.Parse(text, strict)
+			if len(q.Groups) == 0 {
 				continue
 			}
-			got, _, err := rank(t.Context(), []searched{{"h", x}}, nil, q.plan(strict), 100)
+			got, _, err := rank(t.Context(), []searched{{heap: "h", index: x}}, nil, q.Plan(strict), 100)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -216,4 +220,39 @@ func TestAgainstPlainCounting(t *testing.T) {
 	if hits < 5000 {
 		t.Errorf("only %d hits", hits)
 	}
+}
+
+// FindAmong finds what Find does, as far as it's among the things named, in the same order and with the same scores.
+func TestFindAmongIsFindOfThese(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		e, r := New(d, 1<<30), rand.New(rand.NewPCG(5, 5))
+		var all []string
+		for i := range 300 {
+			id := fmt.Sprint("t", i)
+			put(t, d, Doc{Heap: "h", Thing: id, Kind: "note", Body: draw(r, 12), Fresh: true})
+			all = append(all, id)
+		}
+		for range 60 {
+			text := draw(r, 1+r.IntN(3))
+			among := slices.DeleteFunc(slices.Clone(all), func(string) bool { return r.IntN(3) > 0 })
+			got, err := e.FindAmong(t.Context(), []string{"h"}, nil, append(among, "elsewhere"), text, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			every, err := e.Find(t.Context(), []string{"h"}, nil, text, 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := slices.DeleteFunc(every.Hits, func(h Hit) bool { return !slices.Contains(among, h.Thing) })
+			if len(want) == 0 {
+				continue // then any of the words will do
+			}
+			if more := len(want) > 10; got.More != more || !slices.Equal(got.Hits, want[:min(len(want), 10)]) {
+				t.Fatalf("%q: %v, want %v", text, got, want)
+			}
+		}
+		if r, err := e.FindAmong(t.Context(), []string{"h"}, nil, nil, draw(r, 1), 10); err != nil || len(r.Hits) > 0 {
+			t.Errorf("among none: %v %v", r, err)
+		}
+	})
 }

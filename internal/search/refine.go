@@ -24,10 +24,10 @@ var spotShares = three{1, 0.5, 0.25}
 // refine adds to the text scores of the best candidates.
 func (a *asking) refine(ctx context.Context, best []candidate, limit int) error {
 	best = best[:min(len(best), max(refined, limit+1))]
-	n := min(len(a.scored), maxRefined)
+	n := min(len(a.Scored), maxRefined)
 	r := &refinement{last: make([]int, n), pairs: make([]float32, n), titled: make([]bool, n), weight: make([]weight, n)}
 	for i := range n {
-		r.weight[i] = a.weights.of[a.scored[i].phrase]
+		r.weight[i] = a.weights.of[a.Scored[i].Phrase]
 	}
 	asked := make([]termSets, len(a.heaps))
 	left := refineTerms
@@ -60,8 +60,8 @@ type termSets map[uint32][]int
 
 func (a *asking) termSets(x *index, n int) termSets {
 	sets := termSets{}
-	for i, s := range a.scored[:n] {
-		if ph := a.phrases[s.phrase]; len(ph.terms) == 1 && !ph.prefix {
+	for i, s := range a.Scored[:n] {
+		if ph := a.Phrases[s.Phrase]; len(ph.Terms) == 1 && !ph.Prefix {
 			for _, id := range x.termsOf(ph) {
 				sets[id] = append(sets[id], i)
 			}

@@ -12,6 +12,7 @@ import (
 	"cairn/internal/embed"
 	"cairn/internal/fault"
 	"cairn/internal/meaning"
+	"cairn/internal/search/query"
 	"cairn/internal/when"
 )
 
@@ -60,13 +61,18 @@ type Result struct {
 const NoteNothing = "the query has no searchable characters"
 
 // NoteLong is the note of a query with more different words than a search looks for.
-var NoteLong = fmt.Sprintf("the query is long: only its first %d different words were looked for", maxPhrases)
+var NoteLong = fmt.Sprintf("the query is long: only its first %d different words were looked for", query.MaxPhrases)
 
 // Find looks for things with all words of the query, each as it was typed; if no heap has one, for things with any of them.
 // Phrases in quotes and exclusions bind in both cases, and a word with a digit in it is never taken apart. kinds nil means
 // all kinds, an empty list none. A query of nothing but exclusions is an Invalid fault; any other text is a query.
 func (e *Engine) Find(ctx context.Context, heaps, kinds []string, query string, limit int) (Result, error) {
 	return e.search(ctx, request{heaps: heaps, kinds: kinds, query: query, strict: true, limit: limit})
+}
+
+// FindAmong is Find where only the things named may be found. How rare a word is counts all.
+func (e *Engine) FindAmong(ctx context.Context, heaps, kinds, things []string, query string, limit int) (Result, error) {
+	return e.search(ctx, request{heaps: heaps, kinds: kinds, query: query, strict: true, limit: limit, among: things, some: true})
 }
 
 // Ask looks for things that answer a question: by its words, any of them, by its meaning where there is a model, by the names
@@ -95,6 +101,8 @@ type request struct {
 	strict       bool
 	wordless     bool // by meaning alone
 	limit        int
+	among        []string // things that may be found, where some is set
+	some         bool
 }
 
 // Stats tells how many heaps are in memory and about how many bytes they take.
@@ -105,9 +113,9 @@ func (e *Engine) Stats() (heaps int, bytes int64) {
 }
 
 func (e *Engine) search(ctx context.Context, r request) (Result, error) {
-	q := parse(r.query, r.strict)
-	if len(q.groups) == 0 {
-		if len(q.not) > 0 {
+	q := query.Parse(r.query, r.strict)
+	if len(q.Groups) == 0 {
+		if len(q.Not) > 0 {
 			return Result{}, fault.New(fault.Invalid, "the query only excludes: add a word or phrase to look for")
 		}
 		return Result{Note: NoteNothing}, nil
@@ -132,15 +140,18 @@ func (e *Engine) search(ctx context.Context, r request) (Result, error) {
 	for i, h := range heaps {
 		h.mu.RLock()
 		defer h.mu.RUnlock()
-		in[i] = searched{h.id, h.index}
+		in[i] = searched{heap: h.id, index: h.index}
+		if r.some {
+			in[i].only = h.index.numbers(r.among)
+		}
 	}
 	if r.wordless {
-		q = query{}
+		q = query.Query{}
 	}
-	p := q.plan(r.strict)
+	p := q.Plan(r.strict)
 	var out Result
 	switch {
-	case p.long:
+	case p.Long:
 		out.Note = NoteLong
 	case behind:
 		out.Note = NoteLater
@@ -148,7 +159,7 @@ func (e *Engine) search(ctx context.Context, r request) (Result, error) {
 	if r.strict {
 		out.Hits, out.More, err = rank(ctx, in, r.kinds, p, max(r.limit, 0))
 	} else {
-		a := asking{plan: p, kinds: r.kinds, near: near, heaps: in, today: noDay}
+		a := asking{Plan: p, kinds: r.kinds, near: near, heaps: in, today: noDay}
 		if now := time.UnixMicro(e.d.Now()).UTC(); !r.wordless {
 			a.spans, a.today = when.In(r.query, now), when.Of(now)
 		}

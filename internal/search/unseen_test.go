@@ -12,6 +12,7 @@ import (
 	"cairn/internal/db/dbtest"
 	"cairn/internal/job"
 	"cairn/internal/meaning"
+	"cairn/internal/search/query"
 )
 
 // TestWhatMayNotBeSeenChangesNothing searches a heap that holds secrets among notes, and one that holds the notes alone. Whoever
@@ -50,18 +51,18 @@ func TestWhatMayNotBeSeenChangesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 40 {
-				query := drawQuery(r, drawn)
-				if query == "" || len(parse(query, false).groups) == 0 || len(parse(query, true).groups) == 0 {
+				text := drawQuery(r, drawn)
+				if text == "" || len(query.Parse(text, false).Groups) == 0 || len(query.Parse(text, true).Groups) == 0 {
 					continue
 				}
 				for name, search := range map[string]func(ctx context.Context, heaps, kinds []string, query string, limit int) (Result, error){
 					"Ask": e.Ask, "Find": e.Find, "Nearest": e.Nearest} {
 					limit := 1 + r.IntN(30)
-					both, err := search(t.Context(), []string{"both"}, []string{"note"}, query, limit)
+					both, err := search(t.Context(), []string{"both"}, []string{"note"}, text, limit)
 					if err != nil {
 						t.Fatal(err)
 					}
-					alone, err := search(t.Context(), []string{"alone"}, []string{"note"}, query, limit)
+					alone, err := search(t.Context(), []string{"alone"}, []string{"note"}, text, limit)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -69,7 +70,7 @@ func TestWhatMayNotBeSeenChangesNothing(t *testing.T) {
 						both.Hits[i].Heap = "alone"
 					}
 					if !slices.Equal(both.Hits, alone.Hits) || both.More != alone.More {
-						t.Fatalf("round %d, %s(%q, %d) tells of what it may not show:\n%v\n%v", round, name, query, limit, both.Hits, alone.Hits)
+						t.Fatalf("round %d, %s(%q, %d) tells of what it may not show:\n%v\n%v", round, name, text, limit, both.Hits, alone.Hits)
 					}
 				}
 			}

@@ -19,6 +19,7 @@ import (
 	"cairn/internal/embed"
 	"cairn/internal/job"
 	"cairn/internal/meaning"
+	"cairn/internal/search/query"
 )
 
 // bags is a model of words: a text's vector is the sum of a random one per word, so texts with common words are near. Words
@@ -242,7 +243,7 @@ func TestVectorsOfAnyHistory(t *testing.T) {
 			fresh, _ := withModel(t, d, m)
 			for range 10 {
 				q := drawQuery(r, names)
-				if strings.HasPrefix(q, "-") || len(parse(q, false).groups) == 0 {
+				if strings.HasPrefix(q, "-") || len(query.Parse(q, false).Groups) == 0 {
 					continue
 				}
 				a, err := e.Ask(t.Context(), []string{"h"}, nil, q, 100)
@@ -324,7 +325,7 @@ func TestSketchesFindTheNearest(t *testing.T) {
 			exact[i], order[i] = q.Dot(embed.Pack(all[i])), i
 		}
 		slices.SortFunc(order, func(a, b int) int { return -int(math.Copysign(1, float64(exact[a]-exact[b]))) })
-		a := asking{plan: &plan{}, near: q, heaps: []searched{{"h", x}}}
+		a := asking{Plan: &query.Plan{}, near: q, heaps: []searched{{heap: "h", index: x}}}
 		hits, _, err := a.rank(t.Context(), 10)
 		if err != nil {
 			t.Fatal(err)
