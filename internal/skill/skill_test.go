@@ -16,6 +16,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"cairn/internal/apptest"
+	"cairn/internal/doc"
 	"cairn/internal/fault"
 	"cairn/internal/skill"
 )
@@ -265,7 +266,17 @@ var quoted = regexp.MustCompile("`([a-z]+(?:_[a-z]+)+)`")
 // A guide names tools, arguments, members of answers and kinds of error that exist.
 func TestGuidesNameWhatExists(t *testing.T) {
 	a := apptest.New(t, map[string]string{"CAIRN_DATA": t.TempDir()})
-	known := map[string]bool{"daily_note": true, "mental_model": true} // kinds of thing
+	known := map[string]bool{"daily_note": true, "mental_model": true, // kinds of thing
+		"current_hash": true, "changed_since": true} // of a conflict, which internal/block's tests hold
+	for k := fault.Internal; k <= fault.Unavailable; k++ {
+		known[k.Wire().Name] = true
+	}
+	for _, o := range doc.Ops {
+		known[o.Op] = true
+		for _, f := range slices.Concat(o.Required, o.Optional) {
+			known[f] = true
+		}
+	}
 	for _, o := range a.Runner.Ops() {
 		known[o.Name] = !o.PersonOnly // an agent has no use for the others
 		members(o.In, known)
@@ -312,7 +323,7 @@ func TestFirstGuideSaysWhatEachErrorMeans(t *testing.T) {
 func TestGetSkillTakesTheNamesOfHeaper(t *testing.T) {
 	a := apptest.New(t, map[string]string{"CAIRN_DATA": t.TempDir()})
 	as := a.As(t, a.Token(t, `{"name":"memory alone","rate":0,"areas":["memory"],"read_only":true}`)) // guides are for all
-	for asked, want := range map[string]string{"cairn": "cairn", "heaper": "cairn", "heaper-search": "cairn-search", "heaper-organize": "cairn-organize", " Cairn-Tasks ": "cairn-tasks", "cairn-memory": "cairn-memory"} {
+	for asked, want := range map[string]string{"cairn": "cairn", "heaper": "cairn", "heaper-search": "cairn-search", "heaper-organize": "cairn-organize", "heaper-documents": "cairn-documents", " Cairn-Tasks ": "cairn-tasks", "cairn-memory": "cairn-memory"} {
 		args, _ := json.Marshal(map[string]string{"name": asked})
 		res := a.Result(t, as, "get_skill", string(args))
 		var out struct{ Name, Text string }
