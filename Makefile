@@ -41,7 +41,7 @@ bench-retrieval:
 	@test -n "$(DATA)" || { echo "give the folder of the data: make bench-retrieval DATA=folder" >&2; exit 2; }
 	@$(GO) run ./bench retrieval -data "$(DATA)" -cache "$(CACHE)" $(ARGS)
 
-# docs/tools.md and the snapshots in testdata/tools, both made from the operations.
+# docs/tools.md, docs/documents.md and the snapshots in testdata/tools, all made from the operations.
 docs:
 	UPDATE=1 $(GO) test ./internal/app -run NotStale -count=1
 

@@ -37,6 +37,20 @@ func TestDocsAreNotStale(t *testing.T) {
 	compare(t, "../../docs/tools.md", []byte(cli.Markdown(app.Operations())))
 }
 
+func TestDocumentsReferenceIsNotStale(t *testing.T) {
+	a := alone(t, nil)
+	text, err := cli.Documents(a.Call(t, a.Person(t), "get_document_formatting", `{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"| heading | block | inline | a heading | `level`\\* number: 1 is the highest (1 to 6) |", "| replace_text | find, replace | expected_count |", "| characters | 1500000 |", "- node ids: "} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s is missing", part)
+		}
+	}
+	compare(t, "../../docs/documents.md", []byte(text))
+}
+
 // Each tool's description and schemas as an agent gets them: a change of any is seen in review.
 func TestToolSnapshotsAreNotStale(t *testing.T) {
 	dir := "../../testdata/tools"

@@ -67,13 +67,14 @@ func show(d *doc.Doc, in documentIn) (view.View, error) {
 }
 
 type formattingOut struct {
-	Nodes      []doc.NodeSpec `json:"nodes"`
-	Marks      []doc.MarkSpec `json:"marks"`
-	Operations []doc.OpSpec   `json:"operations"`
-	Limits     map[string]int `json:"limits"`
-	Markdown   []string       `json:"markdown_cannot_say"`
-	Notes      []string       `json:"notes"`
-	Example    example        `json:"example"`
+	Nodes      []doc.NodeSpec      `json:"nodes"`
+	Marks      []doc.MarkSpec      `json:"marks"`
+	Kinds      map[doc.Kind]string `json:"attribute_kinds"`
+	Operations []doc.OpSpec        `json:"operations"`
+	Limits     map[string]int      `json:"limits"`
+	Markdown   []string            `json:"markdown_cannot_say"`
+	Notes      []string            `json:"notes"`
+	Example    example             `json:"example"`
 }
 
 type example struct {
@@ -82,7 +83,7 @@ type example struct {
 }
 
 func (s *Service) formatting(context.Context, struct{}) (formattingOut, error) {
-	return formattingOut{Nodes: doc.Nodes, Marks: doc.Marks, Operations: doc.Ops, Markdown: markdown.CannotSay,
+	return formattingOut{Nodes: doc.Nodes, Marks: doc.Marks, Kinds: doc.Kinds, Operations: doc.Ops, Markdown: markdown.CannotSay,
 		Limits: map[string]int{"levels": doc.MaxLevels, "nodes": doc.MaxNodes, "characters": draft.MaxCharacters, "operations": doc.MaxOps,
 			"page_bytes": view.PageBytes, "page_content_bytes": view.PageContent, "page_nodes": view.PageNodes, "page_references": view.PageRefs},
 		Notes: []string{

@@ -11,17 +11,29 @@ const (
 // Kind says what an attribute's value is.
 type Kind string
 
-// Kinds of attributes.
+// Kinds of attributes; Kinds says what each holds.
 const (
-	Line   Kind = "text"   // a string without line breaks (those become spaces), at most Max characters
-	Number Kind = "number" // a whole number, Min to Max; left out where it equals Default
-	Flag   Kind = "bool"   // left out where false
-	Choice Kind = "choice" // one of Values; left out where ""
-	ID     Kind = "id"     // of a block or a file: 1 to 64 of A-Z a-z 0-9 _ -
-	Link   Kind = "link"   // http, https, mailto, tel, cairn (but no block, which is a mention) or relative
-	Source Kind = "source" // http, https, relative or cairn:file/ID
-	Embed  Kind = "embed"  // http, https or cairn:block/ID
+	Line   Kind = "text"
+	Number Kind = "number"
+	Flag   Kind = "bool"
+	Choice Kind = "choice"
+	ID     Kind = "id"
+	Link   Kind = "link"
+	Source Kind = "source"
+	Embed  Kind = "embed"
 )
+
+// Kinds says what an attribute of each kind may be.
+var Kinds = map[Kind]string{
+	Line:   "a string without line breaks (those become spaces), at most max characters",
+	Number: "a whole number from min to max; left out where it is the default",
+	Flag:   "true or false; left out where false",
+	Choice: "one of values; left out where none is chosen",
+	ID:     "of a block or a file: 1 to 64 of A-Z a-z 0-9 _ -",
+	Link:   "http, https, mailto, tel, cairn (but no block, which is a mention) or relative",
+	Source: "http, https, relative or cairn:file/ID",
+	Embed:  "http, https or cairn:block/ID",
+}
 
 // AttrSpec is one attribute of a node or a mark.
 type AttrSpec struct {
