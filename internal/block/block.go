@@ -40,6 +40,7 @@ const cacheBytes = 64 << 20
 // finder is what searching blocks needs of search.
 type finder interface {
 	Find(ctx context.Context, heaps, kinds []string, query string, limit int) (search.Result, error)
+	FindAmong(ctx context.Context, heaps, kinds, things []string, query string, limit int) (search.Result, error)
 }
 
 // Service is the blocks of one server.

@@ -198,20 +198,23 @@ func (s *Service) search(ctx context.Context, in searchIn) (listOut, error) {
 	}
 	limit := op.NewPage(in.Limit).Limit
 	want := start + limit + 1
-	var below map[string]bool // the tag's blocks, of which reading each that is found would take longer
+	find := s.find.Find
 	if in.Tag != "" {
-		if below, err = s.below(ctx, heaps, in.Tag); err != nil || len(below) == 0 {
+		below, err := s.below(ctx, heaps, in.Tag)
+		if err != nil {
 			return listOut{Blocks: []Listed{}}, err
 		}
-		want *= 16
+		find = func(ctx context.Context, heaps, kinds []string, query string, limit int) (search.Result, error) {
+			return s.find.FindAmong(ctx, heaps, kinds, below, query, limit)
+		}
 	}
 	for ; ; want *= 8 { // filters may leave few of the best: then look further
-		res, err := s.find.Find(ctx, who.IDs(heaps), []string{kind}, in.Query, want)
+		res, err := find(ctx, who.IDs(heaps), []string{kind}, in.Query, want)
 		if err != nil {
 			return listOut{}, err
 		}
 		out := listOut{Blocks: []Listed{}, Note: res.Note}
-		found, place, err := s.passing(ctx, res.Hits, start, limit+1, below, cond, args)
+		found, place, err := s.passing(ctx, res.Hits, start, limit+1, cond, args)
 		if err != nil {
 			return out, err
 		}
@@ -226,29 +229,21 @@ func (s *Service) search(ctx context.Context, in searchIn) (listOut, error) {
 }
 
 // below gives the ids of the blocks right below a tag.
-func (s *Service) below(ctx context.Context, heaps []who.Heap, name string) (map[string]bool, error) {
+func (s *Service) below(ctx context.Context, heaps []who.Heap, name string) ([]string, error) {
 	t, err := tagNamed(s.reader(ctx), heaps, "tag", name)
 	if err != nil {
 		return nil, err
 	}
-	ids, err := column(s.rows(ctx), `SELECT from_block FROM relation WHERE to_block = $1 AND kind = 'tag'`, t.ID)
-	set := make(map[string]bool, len(ids))
-	for _, id := range ids {
-		set[id] = true
-	}
-	return set, err
+	return column(s.rows(ctx), `SELECT from_block FROM relation WHERE to_block = $1 AND kind = 'tag'`, t.ID)
 }
 
-// passing gives the first limit of the hits from start on that are among these (nil = any) and pass the filters, with their places
-// among the hits.
-func (s *Service) passing(ctx context.Context, hits []search.Hit, start, limit int, among map[string]bool, cond string, args db.Args) (found []*row, place []int, err error) {
+// passing gives the first limit of the hits from start on that pass the filters, with their places among the hits.
+func (s *Service) passing(ctx context.Context, hits []search.Hit, start, limit int, cond string, args db.Args) (found []*row, place []int, err error) {
 	for i := min(start, len(hits)); i < len(hits) && len(found) < limit; {
 		var ids []string
 		var at []int
-		for ; i < len(hits) && len(ids) < atOnce; i++ {
-			if among == nil || among[hits[i].Thing] {
-				ids, at = append(ids, hits[i].Thing), append(at, i)
-			}
+		for ; i < len(hits) && len(ids) < min(atOnce, limit); i++ {
+			ids, at = append(ids, hits[i].Thing), append(at, i)
 		}
 		rows, err := s.byIDs(ctx, ids, cond, args)
 		if err != nil {
