@@ -328,7 +328,11 @@ func (e *Edge) Caller(r *http.Request, via string) (*who.Caller, error) {
 // Again looks up anew who calls by a request's bearer, for what goes on for long after the request was let in. Nothing of it is
 // recorded.
 func (e *Edge) Again(ctx context.Context, r *http.Request, via string) (*who.Caller, error) {
-	return e.lookUp(r.WithContext(ctx), From(r.Context()), via)
+	c, err := e.lookUp(r.WithContext(ctx), From(r.Context()), via)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // lookUp gives who calls. With an error it may give who was refused, for the record alone.
