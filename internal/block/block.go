@@ -45,6 +45,9 @@ type finder interface {
 
 // Service is the blocks of one server.
 type Service struct {
+	// Purged are called in the write that deletes a block for good, before its rows go: who keeps something of it takes that away.
+	Purged []func(ctx context.Context, tx *db.Tx, heap, id string) error
+
 	db     *db.DB
 	find   finder
 	public func() string // the server's address, for links

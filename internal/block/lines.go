@@ -80,15 +80,3 @@ func (s *Service) Parent(ctx context.Context, h who.Heap, argument, name string)
 	}
 	return r.ref(), nil
 }
-
-// Titles gives the titles of blocks of a heap by their ids; those in the trash have none.
-func (s *Service) Titles(ctx context.Context, h who.Heap, ids []string) (map[string]string, error) {
-	titles := map[string]string{}
-	found, err := s.byIDs(ctx, ids, live, nil)
-	for _, r := range found {
-		if r.Heap == h.ID {
-			titles[r.ID] = r.Title
-		}
-	}
-	return titles, err
-}

@@ -312,53 +312,12 @@ func (s *Service) listTags(ctx context.Context, in tagsIn) (tagsOut, error) {
 	for i, l := range lines.Blocks {
 		ids[i] = l.ID
 	}
-	children, err := s.children(ctx, heaps, ids)
+	children, err := filter.Children(ctx, s.db, who.IDs(heaps), ids)
 	for _, l := range lines.Blocks {
 		out.Tags = append(out.Tags, Tag{ID: l.ID, Heap: l.Heap, Title: l.Title, Parents: l.Tags, Children: children[l.ID]})
 	}
 	out.Count = len(out.Tags)
 	return out, err
-}
-
-// children counts the blocks right below tags: all, which an index alone tells, less those in the trash, which are few. The
-// CROSS JOIN and the tag that is no column alone keep SQLite from looking at each child instead.
-func (s *Service) children(ctx context.Context, heaps []who.Heap, tags []string) (map[string]int, error) {
-	n := map[string]int{}
-	for part := range slices.Chunk(tags, atOnce) {
-		all, gone := db.Args{}, db.Args{}
-		for _, q := range []struct {
-			sign int
-			sql  string
-			args *db.Args
-		}{
-			{1, `SELECT r.to_block, count(*) FROM relation r WHERE r.kind = 'tag' AND r.to_block IN ` + all.List(padded(part)) + ` GROUP BY r.to_block`, &all},
-			{-1, `SELECT r.to_block, count(*) FROM block b CROSS JOIN relation r
-				WHERE b.trashed_at IS NOT NULL AND b.heap IN ` + gone.List(who.IDs(heaps)) + ` AND r.from_block = b.id AND r.kind = 'tag' AND r.to_block || '' IN ` + gone.List(padded(part)) + ` GROUP BY r.to_block`, &gone},
-		} {
-			if err := s.count(ctx, n, q.sign, q.sql, *q.args); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return n, nil
-}
-
-// count adds the numbers that a statement gives by id, times sign.
-func (s *Service) count(ctx context.Context, to map[string]int, sign int, q string, args []any) error {
-	rows, err := s.db.Query(ctx, q, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id string
-		var n int
-		if err := rows.Scan(&id, &n); err != nil {
-			return err
-		}
-		to[id] += sign * n
-	}
-	return rows.Err()
 }
 
 // Count gives how many notes a heap holds.

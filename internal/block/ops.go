@@ -41,6 +41,8 @@ func (s *Service) Ops() []*op.Op {
 			Doc: "Put a block into the trash, with its document and relations."}, s.trash),
 		op.Define(op.Op{Name: "restore_block", Title: "Restore block", Area: area, Effect: op.Write, Idempotent: true, Example: `{` + none + `}`,
 			Doc: "Take a block back out of the trash."}, s.restore),
+		op.Define(op.Op{Name: "purge_block", Title: "Purge block", Area: area, Set: set, Effect: op.Destroy, PersonOnly: true, Confirm: true, Example: `{` + none + `}`,
+			Doc: "Delete a block in the trash for good: its document, versions, properties, relations and file, and its texts in the record of changes. It can't be undone."}, s.purge),
 		op.Define(op.Op{Name: "list_relations", Title: "List relations", Area: area, Effect: op.Read, Example: `{` + none + `}`,
 			Doc: "A block's tags and mentions (out), and its children and backlinks (in)."}, s.listRelations),
 		op.Define(op.Op{Name: "add_relation", Title: "Add relation", Area: area, Effect: op.Write, Idempotent: true,

@@ -21,6 +21,7 @@ const (
 	Update  = "update"
 	Delete  = "delete"
 	Restore = "restore"
+	Purge   = "purge" // deleted for good: it can't be undone
 )
 
 // Field and values that say whether a thing is there or in the trash.
@@ -87,6 +88,12 @@ func Record(ctx context.Context, tx *db.Tx, e Entry) {
 			e.id, e.Heap, seq, e.Kind, e.Thing, name, e.Effect, c.Actor, onBehalf, c.Via, run, c.Request, before, after, undoes, e.Summary, tx.Now)
 		return err
 	})
+}
+
+// Forget takes what a thing held out of its changes, for one that is deleted for good: who did what to it and when stays.
+func Forget(tx *db.Tx, thing string) error {
+	_, err := tx.Exec(`UPDATE change SET before = '{}', after = '{}', summary = 'Changed what was deleted for good since' WHERE thing = $1`, thing)
+	return err
 }
 
 func marshal(f Fields) (string, error) {

@@ -177,7 +177,7 @@ func (s *Service) undoOne(ctx context.Context, tx *db.Tx, r row, out *undoOut) e
 	}
 	heap, now, err := k.Get(tx, r.Thing)
 	if db.IsNone(err) {
-		leave(nil, "the thing is gone for good")
+		leave(nil, "the thing was deleted for good and can't come back")
 		return nil
 	}
 	if err != nil {

@@ -224,9 +224,15 @@ func (s *Service) groups(ctx context.Context, h who.Heap, r *row, q filter.Query
 	}
 	out.Groups = append(out.Groups, Group{Group: ungrouped})
 	each := min(max(counted/len(out.Groups), 100), 1000)
-	titles, err := s.blocks.Titles(ctx, h, refs)
+	lines, err := s.blocks.Lines(ctx, refs, nil)
 	if err != nil {
 		return err
+	}
+	titles := map[string]string{}
+	for _, l := range lines {
+		if l.Heap == h.ID {
+			titles[l.ID] = l.Title
+		}
 	}
 	for i := range out.Groups {
 		g := &out.Groups[i]

@@ -3,6 +3,7 @@ package filter
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"cairn/internal/db"
@@ -197,4 +198,45 @@ func Below(ctx context.Context, d *db.DB, id string, most int) (ids []string, er
 		ids = append(ids, id)
 	}
 	return ids, rows.Err()
+}
+
+// Children counts the blocks right below tags: all, which an index alone tells, less those in the trash, which are few. The
+// CROSS JOIN and the tag that is no column alone keep SQLite from looking at each child instead.
+func Children(ctx context.Context, d *db.DB, heaps, tags []string) (map[string]int, error) {
+	n := map[string]int{}
+	for part := range slices.Chunk(tags, atOnce) {
+		all, gone := db.Args{}, db.Args{}
+		for _, q := range []struct {
+			sign int
+			sql  string
+			args *db.Args
+		}{
+			{1, `SELECT r.to_block, count(*) FROM relation r WHERE r.kind = 'tag' AND r.to_block IN ` + all.List(padded(part)) + ` GROUP BY r.to_block`, &all},
+			{-1, `SELECT r.to_block, count(*) FROM block b CROSS JOIN relation r
+				WHERE b.trashed_at IS NOT NULL AND b.heap IN ` + gone.List(heaps) + ` AND r.from_block = b.id AND r.kind = 'tag' AND r.to_block || '' IN ` + gone.List(padded(part)) + ` GROUP BY r.to_block`, &gone},
+		} {
+			if err := count(ctx, d, n, q.sign, q.sql, *q.args); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return n, nil
+}
+
+// count adds the numbers that a statement gives by id, times sign.
+func count(ctx context.Context, d *db.DB, to map[string]int, sign int, q string, args []any) error {
+	rows, err := d.Query(ctx, q, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		var n int
+		if err := rows.Scan(&id, &n); err != nil {
+			return err
+		}
+		to[id] += sign * n
+	}
+	return rows.Err()
 }
