@@ -49,6 +49,10 @@ var may = map[string][]string{
 	"memory":       {"audit", "change", "chronicle", "db", "fault", "job", "meaning", "op", "rawjson", "search", "who", "words"},
 	"prompt":       {"fault", "op", "rawjson", "who"},
 	"skill":        {"fault", "op", "who"},
+	"blob":         {"fault"},
+	"blob/s3test":  {"blob"},
+	"picture":      {},
+	"file":         {"blob", "db", "fault", "job", "op", "picture", "who"},
 	"block/inmem":  {"doc"},
 	"block/draft":  {"db", "doc", "doc/markdown", "doc/version", "fault", "rawjson"},
 	"block/editor": {"block", "block/draft", "change", "db", "doc", "doc/markdown", "doc/version", "doc/view", "fault", "op"},
@@ -60,9 +64,10 @@ var may = map[string][]string{
 	"task":         {"change", "db", "fault", "meaning", "op", "rawjson", "search", "who"},
 	"edge":         {"audit", "db", "fault", "rawjson", "who"},
 	"mcp":          {"edge", "fault", "op", "prompt", "rawjson", "who"},
-	"web":          {"account", "edge", "fault", "oauth", "op", "rawjson", "signin", "who"},
+	"web/files":    {"edge", "fault", "op", "rawjson", "who"},
+	"web":          {"account", "edge", "fault", "oauth", "op", "rawjson", "signin", "web/files", "who"},
 	"cli":          {"config", "fault", "mcp", "op", "rawjson", "who"},
-	"app":          {"account", "audit", "block", "block/editor", "block/filter", "change", "cli", "config", "db", "edge", "embed", "fault", "fetch", "job", "mail", "mcp", "meaning", "memory", "oauth", "op", "prompt", "search", "signin", "skill", "task", "view", "web", "who", "words"},
+	"app":          {"account", "audit", "blob", "block", "block/editor", "block/filter", "change", "cli", "config", "db", "edge", "embed", "fault", "fetch", "file", "job", "mail", "mcp", "meaning", "memory", "oauth", "op", "prompt", "search", "signin", "skill", "task", "view", "web", "web/files", "who", "words"},
 	"apptest":      {"account", "app", "config", "db", "db/dbtest", "fault", "op", "who"},
 }
 

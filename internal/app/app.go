@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ import (
 
 	"cairn/internal/account"
 	"cairn/internal/audit"
+	"cairn/internal/blob"
 	"cairn/internal/block"
 	"cairn/internal/block/editor"
 	"cairn/internal/block/filter"
@@ -32,6 +34,7 @@ import (
 	"cairn/internal/embed"
 	"cairn/internal/fault"
 	"cairn/internal/fetch"
+	"cairn/internal/file"
 	"cairn/internal/job"
 	"cairn/internal/mail"
 	"cairn/internal/mcp"
@@ -46,6 +49,7 @@ import (
 	"cairn/internal/task"
 	"cairn/internal/view"
 	"cairn/internal/web"
+	"cairn/internal/web/files"
 	"cairn/internal/who"
 )
 
@@ -74,6 +78,7 @@ type App struct {
 	Jobs     *job.Queue
 	Created  bool // the first account was made just now
 
+	store    blob.Store
 	engine   *search.Engine
 	maker    *meaning.Maker
 	limiter  *audit.Limiter
@@ -88,6 +93,7 @@ type Options struct {
 	Log      *slog.Logger
 	Fixtures func(*sdk.Server)
 	Model    embed.Model // nil = the configured one
+	Store    blob.Store  // nil = the configured one
 }
 
 // Open opens the data and makes the parts. Close it.
@@ -127,6 +133,12 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	memories.Chronicle.Completions, memories.Chronicle.ProjectHeap = tasks.Completions, tasks.ProjectHeap
 	blocks := block.New(d, engine, c.PublicURL.String)
 	views := view.New(d, engine, blocks)
+	inbox, store, err := storeOf(c, o)
+	if err != nil {
+		_ = d.Close()
+		return nil, err
+	}
+	kept := file.New(d, store, inbox, c.MaxUpload, c.PublicURL.String, block.AddFile)
 	changes := change.NewService(d, slices.Concat(tasks.Kinds(), memories.Kinds(), blocks.Kinds(), views.Kinds(), a.Accounts.Kinds())...)
 	sources := slices.Concat(tasks.Sources(), memories.Sources(), blocks.Sources())
 	finder := search.NewService(engine, sources...)
@@ -134,14 +146,14 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	a.Accounts.Holds = holds(tasks, memories, blocks)
 	a.Jobs = job.New(d, o.Log)
 	a.Recorder = audit.NewRecorder(d, o.Log, c.UsageLogs, a.registry)
-	a.engine, a.maker = engine, meaning.NewMaker(d, model, finder.Texts())
+	a.store, a.engine, a.maker = store, engine, meaning.NewMaker(d, model, finder.Texts())
 	a.maker.Calls = func() uint64 { requests, _, tools := a.Recorder.Totals(); return requests + tools }
-	a.Jobs.Handle(slices.Concat(a.maker.Jobs(), engine.Jobs())...)
+	a.Jobs.Handle(slices.Concat(a.maker.Jobs(), engine.Jobs(), kept.Jobs())...)
 	refused := func(key, address, userAgent string) {
 		a.Recorder.Event(audit.Event{Event: audit.RateLimitExceeded, Actor: key, Address: address, UserAgent: userAgent})
 	}
 	a.Signin.Refused, a.OAuth.Refused = refused, refused
-	a.Runner = op.NewRunner(o.Log, operations(a.Accounts, a.Signin, a.OAuth, finder, tasks, memories, blocks, views, changes, d)...)
+	a.Runner = op.NewRunner(o.Log, operations(a.Accounts, a.Signin, a.OAuth, finder, tasks, memories, blocks, views, kept, changes, d)...)
 	for name := range c.ToolLimits {
 		if a.Runner.Find(name) == nil {
 			_ = a.Close()
@@ -157,6 +169,40 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	a.Tools = mcp.New(a.Runner, Version, sdkLog, o.Fixtures, mcp.Beside{Skills: skills(), Prompts: prompt.All(), Now: d.Now, Changes: changed})
 	a.watch()
 	return a, nil
+}
+
+// storeOf gives where the bytes of files lie: a bucket where one is configured, else the data folder.
+func storeOf(c *config.Config, o Options) (*blob.Inbox, blob.Store, error) {
+	dir := filepath.Join(c.Data, "files")
+	inbox := blob.NewInbox(filepath.Join(dir, blob.Inboxes))
+	switch {
+	case o.Store != nil:
+		return inbox, o.Store, nil
+	case c.S3.Endpoint == nil:
+		return inbox, blob.NewFolder(dir), nil
+	}
+	s, err := blob.NewBucket(blob.Bucket{Endpoint: c.S3.Endpoint, Name: c.S3.Bucket, Region: c.S3.Region, KeyID: c.S3.KeyID, Secret: c.S3.Secret}, inbox)
+	if err != nil {
+		return nil, nil, fmt.Errorf("CAIRN_S3_ENDPOINT: %w", err)
+	}
+	return inbox, s, nil
+}
+
+// checkStore refuses to serve where the bucket won't have us. One that doesn't answer may come back: all but files works.
+func (a *App) checkStore(ctx context.Context) error {
+	if a.Config.S3.Endpoint == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	err := a.store.Check(ctx)
+	if err != nil && blob.Refused(err) {
+		return fmt.Errorf("CAIRN_S3_ENDPOINT, _BUCKET, _KEY_ID, _SECRET: the bucket refuses: %w", err)
+	}
+	if err != nil {
+		a.log.Error("the bucket of files can't be used right now", "cause", err.Error())
+	}
+	return nil
 }
 
 // modelOf gives the model that texts are embedded by.
@@ -221,8 +267,8 @@ func skills() (list []mcp.Skill) {
 }
 
 // operations are those of all features.
-func operations(accounts *account.Service, people *signin.Service, server *oauth.Service, finder *search.Service, tasks *task.Service, memories *memory.Service, blocks *block.Service, views *view.Service, changes *change.Service, d *db.DB) []*op.Op {
-	return slices.Concat(skill.Ops(), accounts.Ops(), people.Ops(), server.Ops(), finder.Ops(), tasks.Ops(), memories.Ops(), blocks.Ops(), editor.New(d, blocks).Ops(), views.Ops(), changes.Ops())
+func operations(accounts *account.Service, people *signin.Service, server *oauth.Service, finder *search.Service, tasks *task.Service, memories *memory.Service, blocks *block.Service, views *view.Service, kept *file.Service, changes *change.Service, d *db.DB) []*op.Op {
+	return slices.Concat(skill.Ops(), accounts.Ops(), people.Ops(), server.Ops(), finder.Ops(), tasks.Ops(), memories.Ops(), blocks.Ops(), editor.New(d, blocks).Ops(), views.Ops(), kept.Ops(), changes.Ops())
 }
 
 // notOpened says in one line which key named the data that can't be opened.
@@ -301,7 +347,7 @@ func (a *App) Handler() http.Handler {
 	c := a.Config
 	e := &edge.Edge{Public: c.PublicURL, Hosts: c.Hosts, Origins: c.Origins, Proxies: c.Proxies, Debug: c.Debug, DefaultRate: c.Rate,
 		ByToken: a.Accounts.ByToken, ByAccess: a.OAuth.ByToken, Resource: mcp.Path, Limiter: a.limiter, Recorder: a.Recorder, Log: a.log}
-	s := &web.Server{Runner: a.Runner, Edge: e, MCP: mcp.NewHandler(a.Tools, e, a.health, a.stop), Ready: a.DB.Ping, Stop: a.stop, Version: Version, Signin: a.Signin, OAuth: a.OAuth,
+	s := &web.Server{Runner: a.Runner, Edge: e, MCP: mcp.NewHandler(a.Tools, e, a.health, a.stop), Ready: a.DB.Ping, Stop: a.stop, Version: Version, Signin: a.Signin, OAuth: a.OAuth, Files: &files.Server{Runner: a.Runner, Most: c.MaxUpload},
 		Metrics: promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{})}
 	return s.Handler()
 }
@@ -333,6 +379,9 @@ const graceful = 30 * time.Second
 
 // Serve listens until ctx ends, then lets the calls in flight finish. ready hears the address once the server listens.
 func (a *App) Serve(ctx context.Context, ready func(address string)) error {
+	if err := a.checkStore(ctx); err != nil {
+		return err
+	}
 	l, err := net.Listen("tcp", a.Config.Listen)
 	if err != nil {
 		if errors.Is(err, syscall.EADDRINUSE) {

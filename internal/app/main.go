@@ -23,6 +23,7 @@ import (
 	"cairn/internal/config"
 	"cairn/internal/db"
 	"cairn/internal/edge"
+	"cairn/internal/file"
 	"cairn/internal/mcp"
 	"cairn/internal/meaning"
 	"cairn/internal/memory"
@@ -87,7 +88,7 @@ func lockServer(c *config.Config) (release func(), err error) {
 
 // Operations gives all operations without data behind them: they can be described, not called.
 func Operations() []*op.Op {
-	none := operations(account.New(nil, 0), signin.New(nil, nil, nil, nil, nil), new(oauth.Service), search.NewService(nil), task.New(nil, nil, nil), memory.New(nil, nil, nil), block.New(nil, nil, nil), view.New(nil, nil, nil), change.NewService(nil), nil)
+	none := operations(account.New(nil, 0), signin.New(nil, nil, nil, nil, nil), new(oauth.Service), search.NewService(nil), task.New(nil, nil, nil), memory.New(nil, nil, nil), block.New(nil, nil, nil), view.New(nil, nil, nil), file.New(nil, nil, nil, 0, nil, nil), change.NewService(nil), nil)
 	return op.NewRunner(slog.New(slog.DiscardHandler), none...).Ops()
 }
 
@@ -114,6 +115,8 @@ func doctor(ctx context.Context, c *config.Config) []cli.Check {
 	r := db.Inspect(ctx, db.Config{Dir: c.Data, URL: c.DatabaseURL}, true)
 	ok, says, do := schema(r, db.SchemaVersion(), c.DatabaseURL != "")
 	add("database", ok, says, do)
+	says, do = stored(ctx, c)
+	add("files", do == "", says, do)
 	now := time.Now()
 	if ahead := time.UnixMicro(r.Newest).Sub(now); ahead > time.Minute {
 		add("clock", false, fmt.Sprintf("the newest write lies %s ahead of this machine's clock, which says %s", ahead.Round(time.Second), now.UTC().Format(time.RFC3339)),
@@ -156,6 +159,28 @@ func embedded(ctx context.Context, c *config.Config) (says, do string) {
 		return fmt.Sprintf("%d of %d things have no vectors of the model %s yet and are found by their words; a server, or mcp --stdio, makes them while it runs", lacking, all, model.ID()), ""
 	}
 	return fmt.Sprintf("all of %d things have vectors of the model %s", all, model.ID()), ""
+}
+
+// stored says whether files can be kept.
+func stored(ctx context.Context, c *config.Config) (says, do string) {
+	_, store, err := storeOf(c, Options{})
+	where, mend := filepath.Join(c.Data, "files"), "make the folder writable for this user, and see that its disk has room"
+	if c.S3.Endpoint != nil {
+		where, mend = "the bucket "+c.S3.Bucket+" at "+c.S3.Endpoint.Host, "check the keys CAIRN_S3_*, and that the key may read, write and delete objects there"
+	} else if _, serr := os.Stat(where); os.IsNotExist(serr) {
+		return where + " holds nothing yet; the first upload makes it", ""
+	}
+	if err == nil {
+		err = store.Check(ctx)
+	}
+	if err != nil {
+		return where + ": " + strings.Join(strings.Fields(err.Error()), " "), mend
+	}
+	says = where + " can be written, read and cleared"
+	if c.DatabaseURL != "" && c.S3.Endpoint == nil {
+		says += "; with several servers it must be one folder that all of them share, or a bucket (CAIRN_S3_ENDPOINT)"
+	}
+	return says, ""
 }
 
 // schema says how a database is.

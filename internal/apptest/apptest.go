@@ -71,7 +71,9 @@ type App struct {
 func Each(t *testing.T, env map[string]string, f func(t *testing.T, a *App)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) { f(t, New(t, with(env, "CAIRN_DATA", t.TempDir()))) })
-	t.Run("postgres", func(t *testing.T) { f(t, New(t, with(env, "CAIRN_DATABASE_URL", dbtest.Postgres(t)))) })
+	t.Run("postgres", func(t *testing.T) {
+		f(t, New(t, with(with(env, "CAIRN_DATA", t.TempDir()), "CAIRN_DATABASE_URL", dbtest.Postgres(t))))
+	})
 }
 
 func with(env map[string]string, k, v string) map[string]string {

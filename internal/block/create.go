@@ -12,12 +12,10 @@ import (
 
 // store writes a new block; false where its external_ref is taken.
 func (s *Service) store(ctx context.Context, r *row, d *doc.Doc, h who.Heap, tags []string) (made bool, err error) {
-	empty, err := doc.New("", nil, db.NewID)
+	put, err := first(r, d)
 	if err != nil {
 		return false, err
 	}
-	refs := newRefs(empty, d)
-	put := findable(r, d, true)
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		made = false
 		if len(tags) > 0 {
@@ -29,19 +27,47 @@ func (s *Service) store(ctx context.Context, r *row, d *doc.Doc, h who.Heap, tag
 		if err != nil {
 			return err
 		}
-		if made, err = insert(tx, r, d, refs); err != nil || !made {
-			return err
+		made, err = put(ctx, tx, up)
+		return err
+	})
+	return made, err
+}
+
+// first works out what storing a new block takes. What it gives stores it below those of up, as part of a write, and records it;
+// false where its external_ref is taken.
+func first(r *row, d *doc.Doc) (func(ctx context.Context, tx *db.Tx, up []string) (bool, error), error) {
+	empty, err := doc.New("", nil, db.NewID)
+	if err != nil {
+		return nil, err
+	}
+	refs, put := newRefs(empty, d), findable(r, d, true)
+	return func(ctx context.Context, tx *db.Tx, up []string) (bool, error) {
+		if made, err := insert(tx, r, d, refs); err != nil || !made {
+			return made, err
 		}
 		if err := relate(tx, r.ID, relTag, up); err != nil {
-			return err
+			return false, err
 		}
 		after := r.marks()
 		after["title"], after["content"], after["tags"], after["type"], after["external_ref"] = r.Title, r.ContentHash, up, r.Type, r.ExternalRef
 		change.Record(ctx, tx, change.Entry{Heap: r.Heap, Kind: kind, Thing: r.ID, Effect: change.Create, After: after, Summary: "Created " + r.label()})
 		put(tx)
-		return nil
-	})
-	return made, err
+		return true, nil
+	}, nil
+}
+
+// AddFile stores the block of a file as part of a write, and records it: typ is file or image, the title the file's name. The
+// caller may write to the heap.
+func AddFile(ctx context.Context, tx *db.Tx, id, heap, typ, title string) error {
+	d, err := doc.New(title, nil, db.NewID)
+	if err != nil {
+		return err
+	}
+	put, err := first(&row{ID: id, Heap: heap, Type: typ, Title: title, Hash: d.Hash(), ContentHash: d.ContentHash(), Version: 1, Actor: who.From(ctx).Actor}, d)
+	if err == nil {
+		_, err = put(ctx, tx, []string{})
+	}
+	return err
 }
 
 // byRef finds the block with an external_ref in the heaps granted; nil if there is none. Several are an error that names them: a

@@ -158,7 +158,7 @@ func (r *run) root() *cobra.Command {
 			f.NoOptDefVal = "true"
 		}
 	}
-	root.AddCommand(serve, r.tokenCommand(), r.accountCommand(), r.mcpCommand(), r.callCommand(), r.toolsCommand(), r.skillsCommand(), r.versionCommand(), r.doctorCommand(), r.loginCommand(), r.logoutCommand())
+	root.AddCommand(serve, r.tokenCommand(), r.accountCommand(), r.mcpCommand(), r.callCommand(), r.toolsCommand(), r.skillsCommand(), r.fileCommand(), r.versionCommand(), r.doctorCommand(), r.loginCommand(), r.logoutCommand())
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {

@@ -15,7 +15,7 @@ import (
 // Markdown writes the reference of all operations, docs/tools.md.
 func Markdown(ops []*op.Op) string {
 	var b strings.Builder
-	b.WriteString("# Tools\n\nMade by `make docs` from the operations themselves; don't edit it. `*` = required. Every tool is an MCP tool, `POST /api/NAME`, and `cairn call NAME '{...}'`.\n")
+	b.WriteString("# Tools\n\nMade by `make docs` from the operations themselves; don't edit it. `*` = required. Every tool is an MCP tool, `POST /api/NAME`, and `cairn call NAME '{...}'`, apart from those that move the bytes of files.\n")
 	area := ""
 	for _, o := range ops {
 		if o.Area != area {
@@ -29,6 +29,9 @@ func Markdown(ops []*op.Op) string {
 		}
 		if o.Set != "" {
 			notes = append(notes, "off the default list, in the set "+o.Set)
+		}
+		if o.Bytes {
+			notes = append(notes, "no MCP tool: by `POST /api/files`, `GET /files/ID` and `cairn file`")
 		}
 		if o.PersonOnly {
 			notes = append(notes, "for a person only")

@@ -135,6 +135,11 @@ func (s *server) call(ctx context.Context, name string, args json.RawMessage) (o
 	if status == http.StatusOK && json.Valid(b) {
 		return op.Result{JSON: bytes.TrimSpace(b)}, nil
 	}
+	return op.Result{}, s.refusal(status, b)
+}
+
+// refusal reads the error that a server answered with.
+func (s *server) refusal(status int, b []byte) error {
 	var e struct {
 		Error   string   `json:"error"`
 		Message string   `json:"message"`
@@ -143,7 +148,7 @@ func (s *server) call(ctx context.Context, name string, args json.RawMessage) (o
 		Errors  []string `json:"errors"`
 	}
 	if json.Unmarshal(b, &e) != nil || e.Error == "" {
-		return op.Result{}, s.stranger(status)
+		return s.stranger(status)
 	}
 	k, _ := fault.ParseKind(e.Error)
 	f := fault.New(k, "%s", e.Message)
@@ -156,7 +161,7 @@ func (s *server) call(ctx context.Context, name string, args json.RawMessage) (o
 		}
 		return true
 	})
-	return op.Result{}, f
+	return f
 }
 
 // tools lists the server's tools as MCP shows them.

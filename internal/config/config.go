@@ -35,12 +35,20 @@ type Config struct {
 	SMTP        string         // where mails are handed in; "" = none are sent
 	MailFrom    string
 	Embeddings  Embeddings
+	MaxUpload   int64 // bytes of one file
+	S3          S3
 
 	given map[string]bool // keys set by flag or environment
 }
 
 // Embeddings is a model that embeds texts behind an endpoint of OpenAI's form. Without a URL the built-in one does.
 type Embeddings struct{ URL, Key, Model string }
+
+// S3 is a bucket that files are kept in. Without an endpoint they are kept in the data folder.
+type S3 struct {
+	Endpoint                      *url.URL // scheme and host
+	Bucket, Region, KeyID, Secret string
+}
 
 // Key is one setting.
 type Key struct {
@@ -100,14 +108,29 @@ var Keys = []Key{
 		c.Embeddings.URL = v
 		return err
 	}},
-	{Name: "CAIRN_EMBEDDINGS_KEY", Flag: "embeddings-key", Secret: true, Help: "key of that endpoint", set: func(c *Config, v string) error {
-		if strings.ContainsAny(v, "\r\n\x00") {
-			return fmt.Errorf("must be one line (the value is not shown)")
+	{Name: "CAIRN_EMBEDDINGS_KEY", Flag: "embeddings-key", Secret: true, Help: "key of that endpoint", set: oneLine(func(c *Config) *string { return &c.Embeddings.Key })},
+	{Name: "CAIRN_EMBEDDINGS_MODEL", Flag: "embeddings-model", Help: "name of the model at that endpoint", set: text(func(c *Config) *string { return &c.Embeddings.Model })},
+	{Name: "CAIRN_MAX_UPLOAD", Flag: "max-upload", Default: "200MiB", Help: "the largest file that can be uploaded, in bytes or such as 500MB or 2GiB", set: func(c *Config, v string) (err error) {
+		c.MaxUpload, err = bytes(v)
+		return err
+	}},
+	{Name: "CAIRN_S3_ENDPOINT", Flag: "s3-endpoint", Help: "keep files in a bucket at this S3-compatible address, such as https://s3.example.org, instead of the data folder", set: setS3Endpoint},
+	{Name: "CAIRN_S3_BUCKET", Flag: "s3-bucket", Help: "name of that bucket", set: func(c *Config, v string) error {
+		if v != "" && !bucketName.MatchString(v) {
+			return fmt.Errorf("must be the name of a bucket: 3 to 63 small letters, digits, hyphens and dots")
 		}
-		c.Embeddings.Key = v
+		c.S3.Bucket = v
 		return nil
 	}},
-	{Name: "CAIRN_EMBEDDINGS_MODEL", Flag: "embeddings-model", Help: "name of the model at that endpoint", set: text(func(c *Config) *string { return &c.Embeddings.Model })},
+	{Name: "CAIRN_S3_REGION", Flag: "s3-region", Default: "us-east-1", Help: "region of that bucket", set: func(c *Config, v string) error {
+		if !hostName.MatchString(v) {
+			return fmt.Errorf("must be the name of a region such as eu-central-1")
+		}
+		c.S3.Region = v
+		return nil
+	}},
+	{Name: "CAIRN_S3_KEY_ID", Flag: "s3-key-id", Secret: true, Help: "id of the access key for that bucket", set: oneLine(func(c *Config) *string { return &c.S3.KeyID })},
+	{Name: "CAIRN_S3_SECRET", Flag: "s3-secret", Secret: true, Help: "secret of that access key", set: oneLine(func(c *Config) *string { return &c.S3.Secret })},
 	{Name: "CAIRN_TOKEN", Others: []string{"MINDSAI_API_KEY", "HEAPER_TOKEN"}, Flag: "token", Secret: true, Help: "token for the server that --server names", set: text(func(c *Config) *string { return &c.Token })},
 	{Name: "CAIRN_SERVER", Flag: "server", Help: "work on this server instead of local data", set: func(c *Config, v string) error {
 		if v == "" {
@@ -183,6 +206,16 @@ func (c *Config) finish() error {
 	if c.Embeddings.URL != "" && c.Embeddings.Model == "" {
 		return fmt.Errorf("CAIRN_EMBEDDINGS_URL is set and CAIRN_EMBEDDINGS_MODEL is not: set it to the model to ask for")
 	}
+	if set := c.S3.Endpoint != nil; set || c.S3.Bucket != "" || c.S3.KeyID != "" || c.S3.Secret != "" {
+		for _, k := range []struct {
+			name string
+			ok   bool
+		}{{"CAIRN_S3_ENDPOINT", set}, {"CAIRN_S3_BUCKET", c.S3.Bucket != ""}, {"CAIRN_S3_KEY_ID", c.S3.KeyID != ""}, {"CAIRN_S3_SECRET", c.S3.Secret != ""}} {
+			if !k.ok {
+				return fmt.Errorf("%s is not set, and other keys of a bucket are: set it too, or none of CAIRN_S3_ENDPOINT, _BUCKET, _KEY_ID and _SECRET", k.name)
+			}
+		}
+	}
 	return nil
 }
 
@@ -200,6 +233,17 @@ func (c *Config) CheckServe() error {
 
 func text(field func(*Config) *string) func(*Config, string) error {
 	return func(c *Config, v string) error {
+		*field(c) = v
+		return nil
+	}
+}
+
+// oneLine reads a secret that goes into a header.
+func oneLine(field func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		if strings.ContainsAny(v, "\r\n\x00") {
+			return fmt.Errorf("must be one line (the value is not shown)")
+		}
 		*field(c) = v
 		return nil
 	}
@@ -348,4 +392,45 @@ func setToolLimits(c *Config, v string) error {
 		c.ToolLimits[name] = limit
 		return nil
 	})(c, v)
+}
+
+var (
+	byteCount  = regexp.MustCompile(`^([0-9]{1,15}) ?((?i:[kmg]i?)?[bB]?)$`)
+	bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+)
+
+// mostUpload bounds CAIRN_MAX_UPLOAD: what one object of a bucket can have.
+const mostUpload = 5 << 40
+
+// bytes reads a number of bytes: 1048576, 1024KiB, 1MiB or 1MB (a million).
+func bytes(v string) (int64, error) {
+	bad := fmt.Errorf("must be a number of bytes from 1 to 5 TiB, such as 1048576, 500MB or 2GiB")
+	m := byteCount.FindStringSubmatch(v)
+	if m == nil {
+		return 0, bad
+	}
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	unit := strings.TrimSuffix(strings.ToLower(m[2]), "b")
+	by, ok := map[string]int64{"": 1, "k": 1e3, "ki": 1 << 10, "m": 1e6, "mi": 1 << 20, "g": 1e9, "gi": 1 << 30}[unit]
+	if err != nil || !ok || n < 1 || n > mostUpload/by {
+		return 0, bad
+	}
+	return n * by, nil
+}
+
+func setS3Endpoint(c *Config, v string) error {
+	if v == "" {
+		return nil
+	}
+	u, err := webAddress(v)
+	switch {
+	case err != nil:
+		return fmt.Errorf("must be an address such as https://s3.example.org")
+	case u.User != nil:
+		return fmt.Errorf("must hold no user: the access key has settings of its own")
+	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("must have no path, query or fragment: the bucket has a setting of its own")
+	}
+	c.S3.Endpoint = &url.URL{Scheme: u.Scheme, Host: u.Host}
+	return nil
 }

@@ -36,6 +36,12 @@ var bad = map[string][]string{
 	"CAIRN_EMBEDDINGS_URL":          {"localhost:11434", "ftp://host/v1", "https://", "https://u:p@host/v1", "https://host/v1#x", "https://host/v1?key=x", "https://host:port/v1"},
 	"CAIRN_EMBEDDINGS_KEY":          {secret + "\n" + secret, secret + "\x00" + secret},
 	"CAIRN_EMBEDDINGS_MODEL":        nil,
+	"CAIRN_MAX_UPLOAD":              {"0", "-1", "x", "1.5MiB", "200 miles", "1TB", "MiB", "99999999999999999999", "9999999999GiB", "0x10"},
+	"CAIRN_S3_ENDPOINT":             {"s3.example.org", "s3://bucket", "https://", "https://s3.example.org/bucket", "https://k:s@s3.example.org", "https://s3.example.org?x=1", "https://s3.example.org:port"},
+	"CAIRN_S3_BUCKET":               {"a", "With Capitals", "a/b", "-begins", "ends-", "ünicode", strings.Repeat("x", 64)},
+	"CAIRN_S3_REGION":               {"eu central", "eu/1", "https://x"},
+	"CAIRN_S3_KEY_ID":               {secret + "\n" + secret, secret + "\x00" + secret},
+	"CAIRN_S3_SECRET":               {secret + "\n" + secret, secret + "\x00" + secret},
 	"CAIRN_TOKEN":                   nil,
 	"CAIRN_SERVER":                  {"cairn.example.org", "ftp://cairn.example.org", "https://", "//x", "https://:3000", "https://cairn.example.org:port"},
 }
@@ -87,6 +93,7 @@ func TestGoodValues(t *testing.T) {
 		"CAIRN_CORS_ORIGINS":    {"https://app.example.net", "http://localhost:5173", "https://*.example.net", "https://a.example, https://b.example:8443"},
 		"CAIRN_TRUSTED_PROXIES": {"10.0.0.0/8", "10.0.0.1", "::1,2001:db8::/32", "10.0.0.1, 10.0.0.2"},
 		"CAIRN_TOOL_LIMITS":     {"list_tasks=30,search=10", "list_tasks=0", " list_tasks=30 , search=10 "},
+		"CAIRN_MAX_UPLOAD":      {"1", "1048576", "500MB", "2GiB", "64 kib", "100m", " 10MiB "},
 		"MCP_MAX_RATE_LIMIT":    {"0", "1", "1000000", " 60 "}, "MCP_DEBUG": {"true", "false", "1", "0", "TRUE"},
 		"CAIRN_SERVER": {"https://cairn.example.org", "https://cairn.example.org/mcp", "http://127.0.0.1:3000/"},
 	} {
@@ -225,5 +232,32 @@ func TestEmbeddingsNeedAModel(t *testing.T) {
 	env["CAIRN_EMBEDDINGS_MODEL"] = "m"
 	if c, err := load(nil, env); err != nil || c.Embeddings != (config.Embeddings{URL: "http://localhost:11434/v1", Key: secret, Model: "m"}) {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestBucketNeedsAllItsKeys(t *testing.T) {
+	whole := map[string]string{"CAIRN_S3_ENDPOINT": "https://s3.example.org", "CAIRN_S3_BUCKET": "cairn-files", "CAIRN_S3_KEY_ID": "id", "CAIRN_S3_SECRET": secret}
+	for missing := range whole {
+		env := map[string]string{}
+		for k, v := range whole {
+			if k != missing {
+				env[k] = v
+			}
+		}
+		if _, err := load(nil, env); err == nil || !strings.HasPrefix(err.Error(), missing) || strings.Contains(err.Error(), secret) {
+			t.Errorf("without %s: %v", missing, err)
+		}
+	}
+	c, err := load(nil, whole)
+	if err != nil || c.S3.Endpoint.String() != "https://s3.example.org" || c.S3.Bucket != "cairn-files" || c.S3.Region != "us-east-1" || c.S3.KeyID != "id" || c.S3.Secret != secret {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestMaxUploadHasUnits(t *testing.T) {
+	for v, want := range map[string]int64{"": 200 << 20, "1": 1, "500MB": 5e8, "2GiB": 2 << 30, "64 kib": 64 << 10, "7k": 7000} {
+		if c, err := load(nil, map[string]string{"CAIRN_MAX_UPLOAD": v}); err != nil || c.MaxUpload != want {
+			t.Errorf("%q: %+v, %v, want %d", v, c, err, want)
+		}
 	}
 }

@@ -98,6 +98,9 @@ func New(runner *op.Runner, version string, log *slog.Logger, fixtures func(*sdk
 	}
 	t.server = sdk.NewServer(&sdk.Implementation{Name: Name, Version: version}, options)
 	for _, o := range runner.Ops() {
+		if o.Bytes {
+			continue
+		}
 		tool := describe(o)
 		t.server.AddTool(tool, t.handle)
 		t.entries = append(t.entries, entry{op: o, plain: list(tool, o, false), full: list(tool, o, true)})

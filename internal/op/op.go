@@ -41,6 +41,7 @@ type Op struct {
 	Big        bool          // its body may have 16 MiB instead of 1
 	Loose      bool          // unknown arguments are ignored and listed (Ignored) instead of refused
 	PersonOnly bool          // agents and tokens are refused
+	Bytes      bool          // it takes or gives the bytes of a file: only a surface that has them (Stream) can call it; MCP never does
 	Set        string        // not "": off the default list; listed where this set is named
 	Example    string        // arguments of a call that works on an empty server; "" = {}
 

@@ -76,6 +76,9 @@ func From(ctx context.Context) *Op {
 func (r *Runner) Admit(ctx context.Context, name string) (context.Context, *Op, error) {
 	o, c := r.byName[name], who.From(ctx)
 	err := r.may(c, o, name)
+	if err == nil && o.Bytes && StreamFrom(ctx) == nil {
+		err = fault.New(fault.UnknownTool, "%s moves the bytes of a file and is no tool: send them by POST /api/files, get them by GET /files/ID, or use `cairn file`", name)
+	}
 	if err == nil && r.Limit != nil {
 		err = r.Limit(ctx, c, o)
 	}

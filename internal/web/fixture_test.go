@@ -22,6 +22,7 @@ import (
 	"cairn/internal/op"
 	"cairn/internal/signin"
 	"cairn/internal/web"
+	"cairn/internal/web/files"
 	"cairn/internal/who"
 )
 
@@ -49,7 +50,9 @@ var answers = map[string]string{
 	"list_sign_in":  `{"count":2,"methods":[{"id":"c1","kind":"phrase","name":"","host":"","created_at":"2026-10-01T08:00:00.000Z","last_used_at":"2026-11-30T08:00:00.000Z"},{"id":"c2","kind":"passkey","name":"Laptop NAME","host":"cairn.test","created_at":"2026-10-01T08:00:00.000Z","last_used_at":null}],"email":null,"email_confirmed":false}`,
 	"list_accounts": `{"count":3,"accounts":[{"id":"a1","name":"Ana","email":"ana@example.org","admin":true,"state":"active","created_at":"2026-10-01T08:00:00.000Z","last_seen_at":"2026-11-30T08:00:00.000Z","agents":3,"tokens":1,"sessions":2},
 		{"id":"a2","name":"Ben NAME","email":"","admin":false,"state":"waiting","created_at":"2026-11-29T08:00:00.000Z","last_seen_at":null,"agents":0,"tokens":0,"sessions":1},{"id":"a3","name":"Cleo","email":"","admin":false,"state":"disabled","created_at":"2026-11-01T08:00:00.000Z","last_seen_at":null,"agents":0,"tokens":0,"sessions":0}]}`,
-	"set_account": `{}`, "create_heap": `{"id":"h9"}`, "update_heap": `{}`, "set_member": `{}`, "remove_member": `{}`, "invite_member": `{}`, "withdraw_invite": `{}`,
+	"list_files": `{"count":2,"files":[{"id":"f1","heap":"h2","name":"NAME.jpg","media_type":"image/jpeg","size":123456,"sha256":"0","width":400,"height":300,"state":"live","by":"account:a1","created_at":"2026-11-30T08:00:00.000Z","url":"","thumbnails":[{"size":"s","width":160,"height":120,"url":""}]},
+		{"id":"f2","heap":"h1","name":"NAME.svg","media_type":"image/svg+xml","size":7,"sha256":"0","width":null,"height":null,"state":"live","by":"account:a1","created_at":"2026-11-30T08:00:00.000Z","url":"","thumbnails":[]}],"next_cursor":"c"}`,
+	"delete_block": `{}`, "restore_block": `{}`, "set_account": `{}`, "create_heap": `{"id":"h9"}`, "update_heap": `{}`, "set_member": `{}`, "remove_member": `{}`, "invite_member": `{}`, "withdraw_invite": `{}`,
 	"respond_invite": `{}`, "update_agent": `{}`, "pause_agents": `{}`, "resume_agents": `{}`, "disconnect_agent": `{}`, "revoke_token": `{}`, "admit_account": `{}`,
 	"disable_account": `{}`, "enable_account": `{}`, "end_session": `{}`, "remove_sign_in": `{}`, "set_email": `{"result":"sent","challenge":"m1"}`, "confirm_email": `{}`,
 }
@@ -114,7 +117,7 @@ func newSite(t testing.TB, name string) *site {
 			return nil, fault.New(fault.TokenInvalid, "The token is not valid")
 		}}
 	stop := make(chan struct{})
-	x.web = &web.Server{Runner: runner, Edge: e, MCP: mcp.NewHandler(mcp.New(runner, "test", log, nil, mcp.Beside{}), e, func(context.Context) any { return nil }, stop), Metrics: http.NotFoundHandler(),
+	x.web = &web.Server{Runner: runner, Edge: e, Files: &files.Server{Runner: runner, Most: 1 << 20}, MCP: mcp.NewHandler(mcp.New(runner, "test", log, nil, mcp.Beside{}), e, func(context.Context) any { return nil }, stop), Metrics: http.NotFoundHandler(),
 		Ready: d.Ping, Stop: stop, Version: "test", Signin: x.signin}
 	x.Config.Handler = x.web.Handler()
 	x.Start()

@@ -77,7 +77,7 @@ type link struct {
 }
 
 func (s *Server) navigation(c *who.Caller, at string) []link {
-	all := []link{{Path: "/agents", Label: "Agents"}, {Path: "/tokens", Label: "Tokens"}, {Path: "/heaps", Label: "Heaps"}, {Path: "/settings", Label: "Settings"}}
+	all := []link{{Path: "/agents", Label: "Agents"}, {Path: "/tokens", Label: "Tokens"}, {Path: "/heaps", Label: "Heaps"}, {Path: "/files", Label: "Files"}, {Path: "/settings", Label: "Settings"}}
 	if c.Admin {
 		all = append(all, link{Path: "/admin/accounts", Label: "Accounts"})
 	}

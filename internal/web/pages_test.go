@@ -203,6 +203,8 @@ func TestFormsRunOperations(t *testing.T) {
 		{"/heaps", "act=accept&invite=i1", "respond_invite accept invite_id", "/heaps?done=accepted"},
 		{"/heaps/h2", "act=archive", "update_heap archived heap", "/heaps/h2?done=heap-archived"},
 		{"/heaps/h2/members/a2", "act=remove", "remove_member account heap", "/heaps/h2?done=member-removed"},
+		{"/files", "act=delete&file=f1", "delete_block block_id", "/files?done=file-trashed"},
+		{"/files", "act=restore&file=f1", "restore_block block_id", "/files?trash=1&done=file-restored"},
 		{"/settings", "act=profile&name=A&zone=UTC", "set_account name zone", "/settings?done=saved"},
 		{"/settings", "act=end-others", "end_session others", "/settings?done=sessions-ended"},
 		{"/settings/email", "act=confirm&challenge=m1&code=1234+5678", "confirm_email challenge code", "/settings?done=email-confirmed"},

@@ -16,6 +16,7 @@ var screens = map[string]screen{
 	"/agents/{id}/disconnect":       disconnectScreen,
 	"/tokens":                       tokensScreen,
 	"/tokens/{id}/revoke":           revokeScreen,
+	"/files":                        filesScreen,
 	"/heaps":                        heapsScreen,
 	"/heaps/{id}":                   heapScreen,
 	"/heaps/{id}/members/{account}": removeScreen,
@@ -33,6 +34,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 		s.show(mux, path, sc)
 	}
 	s.post(mux, "/settings/theme", s.setTheme)
+	s.filesRoutes(mux)
 	if s.Signin == nil {
 		return
 	}

@@ -9,12 +9,13 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/op"
+	"cairn/internal/web/files"
 )
 
 var functions = template.FuncMap{
 	"asset": assetURL, "plural": plural, "list": func(v ...any) []any { return v }, "dict": dict, "kind": kindText, "areas": areasText,
 	"lower": strings.ToLower, "sentence": sentence, "agentRights": agentRights,
-	"rightsOf": rightsOf, "stampOf": op.Stamp, "safeRedirect": safeRedirect,
+	"rightsOf": rightsOf, "stampOf": op.Stamp, "size": files.SizeText, "safeRedirect": safeRedirect,
 }
 
 // dict makes a map of pairs, so that a part can get several values.

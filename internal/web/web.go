@@ -15,6 +15,7 @@ import (
 	"cairn/internal/op"
 	"cairn/internal/rawjson"
 	"cairn/internal/signin"
+	"cairn/internal/web/files"
 	"cairn/internal/who"
 )
 
@@ -34,6 +35,8 @@ type Server struct {
 	Stop    <-chan struct{} // closed when the server is about to stop: /readyz says no from then on
 	Version string
 	OAuth   *oauth.Service
+
+	Files *files.Server
 
 	Signin *signin.Service // nil: nobody can sign in on the web
 
@@ -122,16 +125,11 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, f)
 		return
 	}
-	if err != nil {
-		s.fail(w, s.Edge.Refuse(r.Context(), w.Header(), err))
-		return
-	}
-	ctx := who.With(r.Context(), c)
-	if err := s.Edge.Limit(ctx, w.Header(), c); err != nil {
+	if c, err = s.tokenCaller(w, r); err != nil {
 		s.fail(w, err)
 		return
 	}
-	s.runBody(w, r, ctx)
+	s.runBody(w, r, who.With(r.Context(), c))
 }
 
 // runBody runs the operation that the path names as the caller in ctx: its right to it comes before its body is read.

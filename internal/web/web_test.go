@@ -23,6 +23,7 @@ import (
 	"cairn/internal/mcp"
 	"cairn/internal/op"
 	"cairn/internal/web"
+	"cairn/internal/web/files"
 	"cairn/internal/who"
 )
 
@@ -107,7 +108,7 @@ func serve(t *testing.T) *server {
 		}}
 	stop := make(chan struct{})
 	h := mcp.NewHandler(mcp.New(runner, "test", log, nil, mcp.Beside{}), e, func(context.Context) any { return none{} }, stop)
-	s.Server = httptest.NewServer((&web.Server{Runner: runner, Edge: e, MCP: h, Metrics: http.NotFoundHandler(), Ready: d.Ping, Stop: stop}).Handler())
+	s.Server = httptest.NewServer((&web.Server{Runner: runner, Edge: e, Files: &files.Server{Runner: runner, Most: 1 << 20}, MCP: h, Metrics: http.NotFoundHandler(), Ready: d.Ping, Stop: stop}).Handler())
 	t.Cleanup(func() {
 		s.Close()
 		recorder.Close()

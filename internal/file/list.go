@@ -1,0 +1,146 @@
+package file
+
+import (
+	"context"
+	"database/sql"
+	"strconv"
+	"strings"
+
+	"cairn/internal/db"
+	"cairn/internal/fault"
+	"cairn/internal/op"
+	"cairn/internal/who"
+)
+
+type listIn struct {
+	BlockID string `json:"block_id" jsonschema:"of a file, or of a block whose document shows files" rule:"uuid,max=64"`
+	Heap    string `json:"heap" jsonschema:"id or name" rule:"max=300"`
+	Trashed bool   `json:"trashed" jsonschema:"those in the trash instead"`
+	Limit   int    `json:"limit" jsonschema:"default 50" rule:"min=1,max=200"`
+	Cursor  string `json:"cursor" rule:"max=300"`
+}
+
+type listOut struct {
+	Count      int     `json:"count"`
+	Files      []File  `json:"files"`
+	NextCursor *string `json:"next_cursor,omitempty"`
+}
+
+func (s *Service) list(ctx context.Context, in listIn) (listOut, error) {
+	out := listOut{Files: []File{}}
+	var found []*row
+	var err error
+	if in.BlockID != "" {
+		if in.Heap != "" || in.Trashed {
+			return out, fault.Bad("block_id", "names a block, and heap or trashed all files of a heap: give one of them")
+		}
+		found, err = s.ofBlock(ctx, in)
+	} else {
+		found, err = s.ofHeaps(ctx, in)
+	}
+	if err != nil {
+		return out, err
+	}
+	p := op.NewPage(in.Limit)
+	for _, r := range found {
+		if !p.Fits(len(out.Files), op.Weight(r.Name)+1100) {
+			last := out.Files[len(out.Files)-1].ID
+			for _, r := range found {
+				if r.ID == last {
+					out.NextCursor = op.Cursor(strconv.FormatInt(r.UpdatedAt, 10), r.ID)
+				}
+			}
+			break
+		}
+		out.Files = append(out.Files, s.shown(r))
+	}
+	out.Count = len(out.Files)
+	return out, nil
+}
+
+// after words that rows come after a cursor: newest-updated first.
+func after(cursor string, args *db.Args) (string, error) {
+	key, err := op.ReadCursor(cursor, 2)
+	if err != nil || key == nil {
+		return "", err
+	}
+	at, err := strconv.ParseInt(key[0], 10, 64)
+	if err != nil {
+		return "", op.BadCursor()
+	}
+	return " AND (k.updated_at, k.id) < (" + args.Add(at) + ", " + args.Add(key[1]) + ")", nil
+}
+
+func (s *Service) ofHeaps(ctx context.Context, in listIn) ([]*row, error) {
+	heaps, err := who.From(ctx).Readable(in.Heap)
+	if err != nil || len(heaps) == 0 {
+		return nil, err
+	}
+	args := db.Args{}
+	cond, err := after(in.Cursor, &args)
+	if err != nil {
+		return nil, err
+	}
+	cond += map[bool]string{true: " AND k.trashed_at IS NOT NULL", false: " AND k.trashed_at IS NULL"}[in.Trashed]
+	end := ` DESC LIMIT ` + strconv.Itoa(op.NewPage(in.Limit).Limit+1)
+	type part struct{ heap, typ string }
+	var parts []part
+	for _, h := range heaps {
+		parts = append(parts, part{h.ID, typeFile}, part{h.ID, typeImage})
+	}
+	q := db.Latest(parts, func(p part) string {
+		return `SELECT ` + columns + from + `WHERE k.heap = ` + args.Add(p.heap) + ` AND k.type = '` + p.typ + `'` + cond + ` ORDER BY k.updated_at DESC, k.id` + end
+	}, `updated_at DESC, id`+end)
+	return scan(s.db.Query(ctx, q, args...))
+}
+
+// ofBlock gives the file that a block is, and those that its document shows, also from the trash.
+func (s *Service) ofBlock(ctx context.Context, in listIn) ([]*row, error) {
+	c, id, heap := who.From(ctx), strings.ToLower(in.BlockID), ""
+	err := s.db.One(ctx, `SELECT heap FROM block WHERE id = $1`, []any{id}, &heap)
+	if _, granted := c.ByID(heap); db.IsNone(err) || err == nil && !granted {
+		e := fault.New(fault.NotFound, "there is no block with the id %s", in.BlockID)
+		e.Field = "block_id"
+		return nil, e
+	}
+	if err != nil {
+		return nil, err
+	}
+	args := db.Args{id}
+	cond, err := after(in.Cursor, &args)
+	if err != nil {
+		return nil, err
+	}
+	return scan(s.db.Query(ctx, `SELECT `+columns+from+`WHERE (k.id = $1 OR k.id IN (SELECT to_block FROM relation WHERE from_block = $1 AND kind = 'file')) AND k.heap IN `+
+		args.List(who.IDs(c.Heaps))+cond+` ORDER BY k.updated_at DESC, k.id DESC LIMIT `+strconv.Itoa(op.NewPage(in.Limit).Limit+1), args...))
+}
+
+func scan(rows *sql.Rows, err error) (list []*row, _ error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		r := &row{}
+		if err := rows.Scan(r.dest()...); err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	return list, rows.Err()
+}
+
+func column(rows *sql.Rows, err error) (list []string, _ error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var v string
+		if err := rows.Scan(&v); err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, rows.Err()
+}
