@@ -244,6 +244,7 @@ func (s *Service) replace(ctx context.Context, in replaceIn) (written, error) {
 	if !in.Confirm {
 		return written{}, fault.Bad("confirm_rebuild", "must be true: the whole document is built anew from content. For a part of it use patch_document")
 	}
+	rebased := false
 	r, before, after, err := s.rewrite(ctx, in.BlockID, in.DryRun, func(r *row, d *doc.Doc) (made, error) {
 		n, base, err := r.Version, d, error(nil)
 		if in.BaseHash != r.Hash {
@@ -258,7 +259,7 @@ func (s *Service) replace(ctx context.Context, in replaceIn) (written, error) {
 		if err == nil && in.Title != nil {
 			next, err = next.WithTitle(*in.Title)
 		}
-		if err == nil && base != d {
+		if rebased = base != d; err == nil && rebased {
 			if next, err = version.Merge(base, next, d); fault.Is(err, fault.Conflict) {
 				return made{}, s.collision(ctx, r, n, base, d, err)
 			}
@@ -279,7 +280,9 @@ func (s *Service) replace(ctx context.Context, in replaceIn) (written, error) {
 	if err != nil {
 		return written{}, err
 	}
-	return wrote(r, before, after, in.DryRun), nil
+	out := wrote(r, before, after, in.DryRun)
+	out.Rebased = rebased
+	return out, nil
 }
 
 // fresh refuses a base_hash that isn't the newest version's.

@@ -12,7 +12,7 @@ func (s *Server) front(w http.ResponseWriter, r *http.Request) {
 	page := wantsPage(r)
 	if page {
 		if c, err := s.bySession(w, r); err == nil && c != nil {
-			redirect(w, r, "/settings")
+			redirect(w, r, "/docs")
 			return
 		}
 	}

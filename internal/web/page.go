@@ -77,12 +77,12 @@ type link struct {
 }
 
 func (s *Server) navigation(c *who.Caller, at string) []link {
-	all := []link{{Path: "/agents", Label: "Agents"}, {Path: "/tokens", Label: "Tokens"}, {Path: "/heaps", Label: "Heaps"}, {Path: "/files", Label: "Files"}, {Path: "/settings", Label: "Settings"}}
+	all := []link{{Path: "/docs", Label: "Documents"}, {Path: "/files", Label: "Files"}, {Path: "/agents", Label: "Agents"}, {Path: "/tokens", Label: "Tokens"}, {Path: "/heaps", Label: "Heaps"}, {Path: "/settings", Label: "Settings"}}
 	if c.Admin {
 		all = append(all, link{Path: "/admin/accounts", Label: "Accounts"})
 	}
 	for i, l := range all {
-		all[i].Current = at == l.Path || strings.HasPrefix(at, l.Path+"/")
+		all[i].Current = at == l.Path || strings.HasPrefix(at, l.Path+"/") || l.Path == "/docs" && strings.HasPrefix(at, "/blocks/")
 	}
 	return all
 }

@@ -66,7 +66,7 @@ func (x *site) calls() []string {
 
 // fill puts ids that exist into a path.
 func fill(path string) string {
-	id := map[string]string{"/agents": "g1", "/tokens": "t1", "/heaps": "h2", "/settings": "c2"}
+	id := map[string]string{"/agents": "g1", "/tokens": "t1", "/heaps": "h2", "/settings": "c2", "/blocks": "b1"}
 	for prefix, v := range id {
 		if strings.HasPrefix(path, prefix) {
 			path = strings.ReplaceAll(path, "{id}", v)
@@ -209,6 +209,19 @@ func TestFormsRunOperations(t *testing.T) {
 		{"/settings", "act=end-others", "end_session others", "/settings?done=sessions-ended"},
 		{"/settings/email", "act=confirm&challenge=m1&code=1234+5678", "confirm_email challenge code", "/settings?done=email-confirmed"},
 		{"/settings/sign-in/c2/remove", "act=remove", "remove_sign_in id", "/settings?done=sign-in-removed"},
+		{"/docs/new", "act=create&type=note&title=T&content=a%0D%0Ab&heap=h2&tag=b2", "create_block content heap tags title type", "/blocks/b9?done=doc-created"},
+		{"/docs/trash", "act=restore&block=b1", "restore_block block_id", "/docs/trash?done=doc-restored"},
+		{"/blocks/b1", "act=pin", "pin_block block_id", "/blocks/b1?done=doc-pinned"},
+		{"/blocks/b1", "act=unpin", "pin_block block_id pinned", "/blocks/b1?done=doc-unpinned"},
+		{"/blocks/b1", "act=untag&to=b2", "remove_relation from kind to", "/blocks/b1?done=doc-untagged"},
+		{"/blocks/b1", "act=set&key=k&value=7&type=", "set_property block_id key value", "/blocks/b1?done=doc-set"},
+		{"/blocks/b1", "act=set&key=k&value=yes&type=bool", "set_property block_id key type value", "/blocks/b1?done=doc-set"},
+		{"/blocks/b1", "act=remove&key=k", "remove_property block_id key", "/blocks/b1?done=doc-removed"},
+		{"/blocks/b1", "act=trash", "delete_block block_id", "/docs?done=doc-trashed"},
+		{"/blocks/b1", "act=restore", "restore_block block_id", "/blocks/b1?done=doc-restored"},
+		{"/blocks/b1/edit", "act=save&base_hash=x0&title=T&content=a", "replace_document allow_dropped_children base_hash block_id confirm_rebuild content rebase title", "/blocks/b1?done=doc-joined"},
+		{"/blocks/b1/history", "act=undo&change=e2", "undo_change change_id", "/blocks/b1/history?done=doc-undone"},
+		{"/blocks/b1/history", "act=restore&version=1&base_hash=x1", "restore_version base_hash block_id version", "/blocks/b1?done=doc-version"},
 		{"/admin/accounts", "act=admit&account=a2", "admit_account account", "/admin/accounts?done=admitted"},
 	} {
 		x.calls()
@@ -286,7 +299,7 @@ func TestMachinesGetNoPages(t *testing.T) {
 	if a := x.ask(t, "GET", "/", "", "-Cookie", "Accept: */*"); !strings.HasPrefix(a.text, "Cairn test is running, healthy.\nMCP URL: ") {
 		t.Errorf("curl gets %s", a.text)
 	}
-	if a := x.ask(t, "GET", "/", ""); a.Header.Get("Location") != "/settings" {
+	if a := x.ask(t, "GET", "/", ""); a.Header.Get("Location") != "/docs" {
 		t.Errorf("signed in, / leads to %q", a.Header.Get("Location"))
 	}
 }
@@ -326,5 +339,70 @@ func TestOperationsBySession(t *testing.T) {
 	}
 	if a := x.ask(t, "POST", "/api/get_account", "{}", "Content-Type: application/json", x.ours(), "Cookie: "+x.signin.CookieName()+"=gone"); a.StatusCode != 401 {
 		t.Errorf("a session that is over: %d", a.StatusCode)
+	}
+}
+
+func TestATextThatMetAnotherIsShownBesideIt(t *testing.T) {
+	x := newSite(t, hostile)
+	x.faults["replace_document"] = fault.New(fault.Conflict, "the document was changed in the same places: n1 was edited")
+	a := x.ask(t, "POST", "/blocks/b1/edit", "act=save&base_hash=x0&title=T&content=mine+kept", x.ours())
+	for _, want := range []string{"Not saved yet.", `name="base_hash" value="x2"`, "mine kept", "Changed by both", `<del>&lt;script&gt;`, "Save the result"} {
+		if !strings.Contains(a.text, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	if a.StatusCode != http.StatusConflict || strings.Contains(a.text, "<script>alert") || strings.Count(a.text, "</textarea>") != 2 {
+		t.Errorf("%d", a.StatusCode)
+	}
+	// Where the two can't be brought together, the text is still in the form, on the version it was written from.
+	x.faults["join_draft"] = fault.New(fault.Conflict, "no version has this hash")
+	if a = x.ask(t, "POST", "/blocks/b1/edit", "act=save&base_hash=x0&title=T&content=mine+kept", x.ours()); !strings.Contains(a.text, "mine kept") || !strings.Contains(a.text, `name="base_hash" value="x0"`) {
+		t.Error("the text is lost")
+	}
+	x.faults["replace_document"] = fault.New(fault.Conflict, "content leaves out 1 block").With("dropped_children", []string{"b3"})
+	if a = x.ask(t, "POST", "/blocks/b1/edit", "act=save&base_hash=x1&title=T&content=mine+kept", x.ours()); !strings.Contains(a.text, `name="drop" value="yes"`) || !strings.Contains(a.text, "mine kept") {
+		t.Error("there is no way to leave a block out")
+	}
+	x.faults["show_document"] = fault.Bad("block_id", "is no id")
+	if a = x.ask(t, "GET", "/blocks/b1", ""); a.StatusCode != http.StatusNotFound {
+		t.Errorf("an id that is none: %d", a.StatusCode)
+	}
+}
+
+func TestADocumentMayBeLargerThanAForm(t *testing.T) {
+	x := newSite(t, "")
+	text := "act=save&base_hash=x0&title=T&content=" + strings.Repeat("x", 1<<20)
+	if a := x.ask(t, "POST", "/blocks/b1/edit", text, x.ours()); a.StatusCode != http.StatusSeeOther {
+		t.Errorf("a document of 1 MB: %d", a.StatusCode)
+	}
+	if a := x.ask(t, "POST", "/blocks/b1/edit", text+strings.Repeat("x", 12<<20), x.ours()); a.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("one of 13 MB: %d", a.StatusCode)
+	}
+}
+
+func TestTheListTellsWhatItShows(t *testing.T) {
+	x := newSite(t, "")
+	a := x.ask(t, "GET", "/docs?heap=h2&pinned=1&tag=b2", "")
+	for _, want := range []string{`<option value="h2" selected>`, `value="1" checked`, `href="/docs?cursor=c1&amp;heap=h2&amp;pinned=1&amp;tag=b2"`, `aria-current="true"`, ">Garden <"} {
+		if !strings.Contains(a.text, want) {
+			t.Errorf("the list lacks %s", want)
+		}
+	}
+	if c := x.calls(); !slices.Contains(c, "list_blocks heap limit pinned tag") {
+		t.Errorf("called %v", c)
+	}
+	if a = x.ask(t, "GET", "/docs?q=nothing", ""); !strings.Contains(a.text, "Nothing was found") {
+		t.Error("a search that finds nothing doesn't say so")
+	}
+	x.calls()
+	x.ask(t, "GET", "/blocks/b1?part=2&version=2&authors=1", "")
+	if c := x.calls(); !slices.Contains(c, "show_document authors block_id part version") {
+		t.Errorf("called %v", c)
+	}
+	if a = x.ask(t, "GET", "/blocks/b1/history?by=agents", ""); !strings.Contains(a.text, "Patched") || strings.Contains(a.text, "Created") {
+		t.Error("the history by agents shows others, or not them")
+	}
+	if a = x.ask(t, "GET", "/blocks/b1", ""); strings.Contains(a.text, `href="javascript`) {
+		t.Error("a property leads where it may not")
 	}
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,6 +20,7 @@ type screen struct {
 	page string // template
 	load func(q *request) (any, error)
 	acts map[string]act // by the form's field "act"
+	most int64          // bytes that its forms may send; 0 = formBytes
 }
 
 // act is what a form does: it runs an operation and goes on to a page that says so.
@@ -27,6 +29,8 @@ type act struct {
 	args func(f url.Values, q *request) map[string]any
 	done string // code of the text that says it was done
 	to   string // the page to go on to; "" = the form's own
+	// do stands for all of these: it gives the page to go on to and the code of what was done.
+	do func(q *request) (to, done string, err error)
 	// show gives a page to answer with instead of going on: for what is shown once only.
 	show func(q *request, result json.RawMessage) (page string, data any, err error)
 }
@@ -78,7 +82,7 @@ func (s *Server) show(mux *http.ServeMux, path string, sc screen) {
 	if sc.acts == nil {
 		return
 	}
-	s.post(mux, path, func(w http.ResponseWriter, r *http.Request) {
+	s.postUpTo(mux, path, cmp.Or(sc.most, formBytes), func(w http.ResponseWriter, r *http.Request) {
 		c, ok := s.session(w, r)
 		if !ok {
 			return
@@ -89,9 +93,13 @@ func (s *Server) show(mux *http.ServeMux, path string, sc screen) {
 
 // post serves a form, behind the checks that every form passes.
 func (s *Server) post(mux *http.ServeMux, path string, h http.HandlerFunc) {
+	s.postUpTo(mux, path, formBytes, h)
+}
+
+func (s *Server) postUpTo(mux *http.ServeMux, path string, most int64, h http.HandlerFunc) {
 	s.Posts = append(s.Posts, path)
 	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
-		if s.form(w, r) {
+		if s.form(w, r, most) {
 			h(w, r)
 		}
 	})
@@ -119,6 +127,15 @@ func (s *Server) act(w http.ResponseWriter, q *request, sc screen) {
 	a, ok := sc.acts[name]
 	if !ok {
 		s.problem(w, q.r, q.caller, fault.New(fault.InvalidRequest, "the form asks for %q, which this page doesn't do: load the page again", name))
+		return
+	}
+	if a.do != nil {
+		to, code, err := a.do(q)
+		if err != nil {
+			s.refused(w, q, sc, name, err)
+			return
+		}
+		done(w, q.r, cmp.Or(to, q.r.URL.Path), code)
 		return
 	}
 	result, err := get[json.RawMessage](q, a.op, a.args(f, q))

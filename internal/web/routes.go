@@ -9,7 +9,7 @@ import (
 )
 
 // screens are the pages of somebody signed in, by path.
-var screens = map[string]screen{
+var screens = withDocuments(map[string]screen{
 	"/agents":                       agentsScreen,
 	"/agents/connect":               connectScreen,
 	"/agents/{id}":                  agentScreen,
@@ -24,7 +24,7 @@ var screens = map[string]screen{
 	"/settings/email":               emailScreen,
 	"/settings/sign-in/{id}/remove": removeSignInScreen,
 	"/admin/accounts":               accountsScreen,
-}
+})
 
 // routes adds the pages.
 func (s *Server) routes(mux *http.ServeMux) {

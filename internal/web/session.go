@@ -113,15 +113,15 @@ func (s *Server) crossOrigin() *http.CrossOriginProtection {
 	return p
 }
 
-// form reads a page's form, after the checks that every form passes. Where it answers itself, ok is false.
-func (s *Server) form(w http.ResponseWriter, r *http.Request) (ok bool) {
+// form reads a page's form of at most that many bytes, after the checks that every form passes. Where it answers itself, ok is false.
+func (s *Server) form(w http.ResponseWriter, r *http.Request, most int64) (ok bool) {
 	err := s.own(r)
 	if err == nil {
 		rc := http.NewResponseController(w)
 		_ = rc.SetReadDeadline(time.Now().Add(30 * time.Second)) // a test's recorder has none
-		r.Body = http.MaxBytesReader(w, r.Body, formBytes)
-		if r.ContentLength > formBytes {
-			err = edge.TooLarge(formBytes)
+		r.Body = http.MaxBytesReader(w, r.Body, most)
+		if r.ContentLength > most {
+			err = edge.TooLarge(most)
 		} else if perr := r.ParseForm(); perr != nil {
 			err = fault.Wrap(fault.InvalidRequest, perr, "the form could not be read")
 		}
