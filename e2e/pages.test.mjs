@@ -39,7 +39,7 @@ async function tab(page) {
 }
 
 // A state that differs from another page's picture in a few words has none of its own.
-const unseen = /-error$|-all$|-menu$|-cursor$|-sent$|-done$|-link$|-set-up$|-signed-in$|-new$|^(tokens|heaps)-empty$|^help$/
+const unseen = /-error$|-all$|-found$|-none$|-trashed$|^trash-|-menu$|-cursor$|-sent$|-done$|-link$|-set-up$|-signed-in$|-new$|^(tokens|heaps)-empty$|^help$/
 
 /**
  * All that is asked of a page in one state. `focused` says that the state put the focus somewhere, `within` what to look at
@@ -222,7 +222,7 @@ test('with something in every list', async (t) => {
     const [name, value] = ana.cookie.split('=')
     const c = await context(t, server, { javaScriptEnabled: false, cookies: [{ name, value, url: server.url }] })
     const p = await c.newPage()
-    for (const to of ['/agents', `/agents/${f.id('Hermes')}`, `/agents/${f.id('Hermes')}/disconnect`, '/agents/connect', '/pair', '/tokens', '/heaps', `/heaps/${heaps.Work}`, '/settings', '/admin/accounts', '/prove', '/help']) {
+    for (const to of ['/agents', `/agents/${f.id('Hermes')}`, `/agents/${f.id('Hermes')}/disconnect`, '/agents/connect', '/pair', '/tokens', '/heaps', `/heaps/${heaps.Work}`, '/settings', '/admin/accounts', '/prove', '/help', '/docs', '/docs/new', '/docs/trash']) {
       assert.equal((await p.goto(to)).status(), 200, to)
       assert.equal(await p.locator('h1').isVisible(), true, to)
       assert.deepEqual(await p.locator('form:not([data-form]) button:visible').evaluateAll((all) => all.filter((b) => b.disabled).map((b) => b.textContent)), [], to)
@@ -236,6 +236,97 @@ test('with something in every list', async (t) => {
       assert.equal(await p.locator('h1').isVisible(), true, to)
     }
   })
+})
+
+const garden = `The beds lie in the **sun** from noon on, see [Peas](cairn:block/PEAS) and [how to mulch](https://example.org/mulch).
+
+## To do
+
+- [x] dig the beds
+- [ ] sow peas
+- [ ] beans, once it is warm
+- Plan: \u05e9\u05dc\u05d5\u05dd 123 - done
+
+\u0645\u0631\u062d\u0628\u0627 \u0628\u0627\u0644\u0639\u0627\u0644\u0645 (v2.1)!
+
+> Water early, before the sun is on the leaves.
+
+> [!warning] Frost
+> Not before the ice saints.
+
+| Bed | Sown | Rows |
+| --- | --- | ---: |
+| East | peas | 4 |
+| West | beans | 2 |
+
+\`\`\`text
+north
+  east   west
+\`\`\`
+`
+
+test('documents', async (t) => {
+  const server = await serve(t)
+  const ana = await owner(server)
+  const hermes = await letIn(t, ana, await agent(t, server), { heaps: ['Personal', 'Work'], write: true, stay: true })
+  const told = async (tool, args) => {
+    const { body } = await hermes.call(tool, args)
+    assert.equal(body.result?.isError ?? true, false, JSON.stringify(body))
+    return body.result.structuredContent
+  }
+  const signedIn = await ana.context(t)
+  await sweep(t, signedIn, [['docs-empty', '/docs'], ['trash-empty', '/docs/trash']])
+
+  const outdoors = await ana.ask('create_block', { type: 'tag', title: 'Outdoors', content: 'What grows.' })
+  const peas = await ana.ask('create_block', { title: 'Peas', tags: [outdoors.id], content: 'They climb.' })
+  const block = await ana.ask('create_block', { title: 'Garden plan', tags: [outdoors.id], content: garden.replace('PEAS', peas.id) })
+  await ana.ask('set_property', { block_id: block.id, key: 'status', value: 'open' })
+  await ana.ask('set_property', { block_id: block.id, key: 'sown', value: '2026-04-12', type: 'date' })
+  await ana.ask('pin_block', { block_id: block.id })
+  await ana.ask('create_block', { title: 'Reading', type: 'collection', heap: 'Work' })
+  const gone = await ana.ask('create_block', { title: 'Old list' })
+  await ana.ask('delete_block', { block_id: gone.id })
+  const large = await ana.ask('create_block', { title: 'Log', content: Array.from({ length: 3100 }, (_, i) => `- entry ${i}`).join('\n') })
+  const read = await told('get_document', { block_id: block.id, view: 'edit' })
+  const node = (text) => read.nodes.find((n) => n.text?.startsWith(text) || JSON.stringify(n.content ?? '').includes(text)).node_id
+  await told('patch_document', { block_id: block.id, base_hash: read.hash, operations: [
+    { op: 'replace_text', node_id: node('sow peas'), find: 'sow peas', replace: 'sow peas along the fence' },
+    { op: 'insert_after', node_id: node('Water early'), markdown: 'Mulch in May.' }] })
+
+  const at = `/blocks/${block.id}`
+  await sweep(t, signedIn, [
+    ['docs', '/docs'],
+    ['docs-found', '/docs?q=peas'],
+    ['docs-none', '/docs?q=zebra'],
+    ['doc-new', '/docs/new'],
+    ['trash', '/docs/trash'],
+    ['block', at],
+    ['block-authors', `${at}?authors=1`],
+    ['block-old', `${at}?version=1`],
+    ['block-part', `/blocks/${large.id}?part=5`],
+    ['block-trashed', `/blocks/${gone.id}`],
+    ['tag', `/blocks/${outdoors.id}`],
+    ['block-property-error', at, async (p) => {
+      await p.getByText('Set a property').click()
+      await p.getByLabel('Name', { exact: true }).fill('due')
+      await p.getByLabel('Value').fill('soon')
+      await p.getByLabel('Kind').selectOption('date')
+      await p.getByRole('button', { name: 'Set', exact: true }).click()
+      await p.locator('.errors').waitFor()
+    }],
+    ['block-edit', `${at}/edit`],
+    ['block-history', `${at}/history`],
+    ['block-changes', `${at}/changes?from=1&to=2`],
+    ['block-conflict', `${at}/edit`, async (p) => {
+      const now = await told('get_document', { block_id: block.id, view: 'edit' })
+      await told('patch_document', { block_id: block.id, base_hash: now.hash, operations: [
+        { op: 'replace_text', node_id: node('The beds lie'), find: 'noon', replace: 'ten' }, { op: 'replace_text', node_id: node('dig the beds'), find: 'dig', replace: 'turn' }] })
+      const text = p.getByLabel('Text')
+      await text.fill((await text.inputValue()).replace('from noon on', 'until noon'))
+      await p.getByRole('button', { name: 'Save' }).click()
+      await p.getByText('Not saved yet.').waitFor()
+    }],
+  ])
 })
 
 test('with nothing yet, and what ends', async (t) => {
