@@ -305,6 +305,7 @@ test('documents', async (t) => {
     ['block-old', `${at}?version=1`],
     ['block-part', `/blocks/${large.id}?part=5`],
     ['block-trashed', `/blocks/${gone.id}`],
+    ['block-purge', `/blocks/${gone.id}/purge`],
     ['tag', `/blocks/${outdoors.id}`],
     ['block-property-error', at, async (p) => {
       await p.getByText('Set a property').click()

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"slices"
 
+	"cairn/internal/web/say"
 	"cairn/internal/who"
 )
 
@@ -114,35 +115,11 @@ var disconnectScreen = screen{
 	acts: map[string]act{"disconnect": {op: "disconnect_agent", args: thing("agent"), done: "disconnected", to: "/agents"}},
 }
 
-// client is how one program is connected: the steps, each with a text to copy where there is one.
-type client struct {
-	ID, Name string
-	Steps    []step
-}
-
-type step struct{ Text, Code string }
-
-// clients gives the steps for the programs people use, with this server's address.
-func clients(mcp string) []client {
-	then := step{Text: "Your browser opens a page of this server. Choose what it may see and press Connect."}
-	quoted := `"` + mcp + `"`
-	return []client{
-		{"claude", "Claude", []step{{Text: "In Claude on the web or the desktop, open Settings, then Connectors. Claude connects from its maker's servers: this address must be https and open to the Internet."}, {Text: "Press Add custom connector, name it Cairn and paste this address.", Code: mcp}, {Text: "Press Connect."}, then}},
-		{"chatgpt", "ChatGPT", []step{{Text: "In ChatGPT, open Settings, then Apps and connectors, then Advanced settings, and turn on Developer mode. ChatGPT connects from its maker's servers: this address must be https and open to the Internet."}, {Text: "Press Create, name it Cairn and paste this address. Choose OAuth.", Code: mcp}, then}},
-		{"claude-code", "Claude Code", []step{{Text: "Run this in a terminal.", Code: "claude mcp add --transport http cairn " + mcp}, {Text: "Sign in to it.", Code: "claude mcp login cairn"}, then}},
-		{"codex", "Codex", []step{{Text: "Run this in a terminal. It signs in at once.", Code: "codex mcp add cairn --url " + mcp}, then}},
-		{"cursor", "Cursor", []step{{Text: "Open the file .cursor/mcp.json in your home folder and put this there.", Code: `{"mcpServers": {"cairn": {"url": ` + quoted + `}}}`}, {Text: "In Cursor's settings, under MCP, press Needs login beside cairn."}, then}},
-		{"vscode", "VS Code", []step{{Text: "Run this in a terminal.", Code: `code --add-mcp '{"name": "cairn", "type": "http", "url": ` + quoted + `}'`}, {Text: "In the list of MCP servers, start cairn and allow it to sign in."}, then}},
-		{"opencode", "OpenCode", []step{{Text: "Put this into opencode.json of a project, or of .config/opencode in your home folder.", Code: `{"mcp": {"cairn": {"type": "remote", "url": ` + quoted + `}}}`}, {Text: "Sign in to it.", Code: "opencode mcp auth cairn"}, then}},
-		{"gemini-cli", "Gemini CLI", []step{{Text: "Run this in a terminal.", Code: "gemini mcp add --scope user --transport http cairn " + mcp}, {Text: "Start Gemini CLI, type this and answer Yes.", Code: "/mcp auth cairn"}, then}},
-	}
-}
-
 var connectScreen = screen{
 	page: "connect",
 	load: func(q *request) (any, error) {
-		all := clients(q.s.Edge.Public.String() + "/mcp")
-		at := max(0, slices.IndexFunc(all, func(c client) bool { return c.ID == q.r.URL.Query().Get("client") }))
+		all := say.Clients(q.s.Edge.Public.String() + "/mcp")
+		at := max(0, slices.IndexFunc(all, func(c say.Client) bool { return c.ID == q.r.URL.Query().Get("client") }))
 		return map[string]any{"Clients": all, "Chosen": all[at]}, nil
 	},
 }

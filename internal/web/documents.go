@@ -2,7 +2,6 @@ package web
 
 import (
 	"encoding/json"
-	"maps"
 	"net/http"
 
 	"cairn/internal/web/docs"
@@ -10,7 +9,6 @@ import (
 
 // withDocuments adds the pages of documents.
 func withDocuments(all map[string]screen) map[string]screen {
-	maps.Copy(doneTexts, docs.Done)
 	for path, d := range docs.Screens() {
 		sc := screen{page: d.Page, load: func(q *request) (any, error) { return d.Load(q.document()) }, most: docs.MostForm}
 		for name, do := range d.Acts {

@@ -63,7 +63,7 @@ var answers = map[string]string{
 	"get_provenance":   `{"block_id":"b1","count":2,"events":[{"change_id":"e2","at":"2026-11-30T08:00:00.000Z","actor":"agent:g1","actor_name":"Claude NAME","on_behalf":"account:a1","on_behalf_name":"Ana NAME","tool":"patch_document","via":"mcp","summary":"Patched NAME","version":3,"undoes":null},{"change_id":"e1","at":"2026-11-29T08:00:00.000Z","actor":"account:a1","actor_name":"Ana","tool":"create_block","via":"web","summary":"Created NAME","version":1,"undoes":null}],"next_cursor":"c2"}`,
 	"create_block":     `{"id":"b9","result":"created"}`,
 	"replace_document": `{"id":"b1","result":"updated","rebased":true}`,
-	"undo_change":      `{"undone":[{}],"left":[]}`, "pin_block": `{}`, "delete_block": `{}`, "restore_block": `{}`, "add_relation": `{}`, "remove_relation": `{}`, "set_property": `{}`, "remove_property": `{}`, "restore_version": `{}`,
+	"undo_change":      `{"undone":[{}],"left":[]}`, "purge_block": `{}`, "pin_block": `{}`, "delete_block": `{}`, "restore_block": `{}`, "add_relation": `{}`, "remove_relation": `{}`, "set_property": `{}`, "remove_property": `{}`, "restore_version": `{}`,
 	"set_account": `{}`, "create_heap": `{"id":"h9"}`, "update_heap": `{}`, "set_member": `{}`, "remove_member": `{}`, "invite_member": `{}`, "withdraw_invite": `{}`,
 	"respond_invite": `{}`, "update_agent": `{}`, "pause_agents": `{}`, "resume_agents": `{}`, "disconnect_agent": `{}`, "revoke_token": `{}`, "admit_account": `{}`,
 	"disable_account": `{}`, "enable_account": `{}`, "end_session": `{}`, "remove_sign_in": `{}`, "set_email": `{"result":"sent","challenge":"m1"}`, "confirm_email": `{}`,

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"html/template"
@@ -14,6 +15,8 @@ import (
 	"sync"
 
 	"cairn/internal/fault"
+	"cairn/internal/web/docs"
+	"cairn/internal/web/say"
 	"cairn/internal/who"
 )
 
@@ -124,7 +127,8 @@ func (s *Server) complete(r *http.Request, v *View) {
 	v.Path, v.Query, v.Version, v.Public, v.now = r.URL.Path, r.URL.Query(), s.Version, s.Edge.Public.String(), s.Edge.Limiter.Now()
 	v.Theme = theme(r)
 	if v.Status == "" && v.Fault == nil {
-		v.Status = doneTexts[v.Query.Get("done")]
+		code := v.Query.Get("done")
+		v.Status = cmp.Or(say.Done[code], docs.Done[code])
 	}
 	if v.Caller == nil {
 		return

@@ -85,7 +85,7 @@ func redirect(w http.ResponseWriter, r *http.Request, to string) {
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-// done redirects to a page whose status line says what was done; code is one of doneTexts.
+// done redirects to a page whose status line says what was done; code is one of say.Done or docs.Done.
 func done(w http.ResponseWriter, r *http.Request, to, code string) {
 	sep := "?"
 	if strings.Contains(to, "?") {

@@ -219,7 +219,7 @@ func (w *writer) list(n *doc.Node) {
 			w.within("li", item)
 		case item.Bool("checked"):
 			w.within("li", item, ` class="task done"`)
-			w.put(`<span class="box" aria-hidden="true">✓</span><span class="sr" dir="ltr">Done: </span>`)
+			w.put(`<span class="box" aria-hidden="true"></span><span class="sr" dir="ltr">Done: </span>`)
 		default:
 			w.within("li", item, ` class="task"`)
 			w.put(`<span class="box" aria-hidden="true"></span><span class="sr" dir="ltr">To do: </span>`)

@@ -112,7 +112,7 @@ func TestNoScriptComesThrough(t *testing.T) {
 func TestWhatIsShown(t *testing.T) {
 	for source, want := range map[string]string{
 		"### deep\n\n# top":                    `<h2 id="n-n1" dir="auto">deep</h2>|<h2 id="n-n2" dir="auto">top</h2>`,
-		"- [x] a\n- [ ] b":                     `<li id="n-n2" class="task done" dir="auto"><span class="box" aria-hidden="true">✓</span><span class="sr" dir="ltr">Done: </span><p id="n-n3">a</p>|</li>|<li id="n-n4" class="task" dir="auto"><span class="box" aria-hidden="true"></span><span class="sr" dir="ltr">To do: </span>`,
+		"- [x] a\n- [ ] b":                     `<li id="n-n2" class="task done" dir="auto"><span class="box" aria-hidden="true"></span><span class="sr" dir="ltr">Done: </span><p id="n-n3">a</p>|</li>|<li id="n-n4" class="task" dir="auto"><span class="box" aria-hidden="true"></span><span class="sr" dir="ltr">To do: </span>`,
 		"3. a":                                 `<ol id="n-n1" start="3">`,
 		"[a **b** c](https://x.y)":             `<a href="https://x.y" rel="noreferrer noopener nofollow">a <strong>b</strong> c</a>`,
 		"see [Plan](cairn:block/b1)":           `<a href="/blocks/b1"><bdi>Plan</bdi></a>`,

@@ -45,6 +45,7 @@ func Screens() map[string]Screen {
 		"/blocks/{id}/edit":    {Page: "block-edit", Load: load(edit), Acts: map[string]Act{"save": save}},
 		"/blocks/{id}/history": {Page: "block-history", Load: load(history), Acts: map[string]Act{"restore": restoreVersion, "undo": undo}},
 		"/blocks/{id}/changes": {Page: "block-changes", Load: load(changes)},
+		"/blocks/{id}/purge":   {Page: "block-purge", Load: load(purgeForm), Acts: map[string]Act{"purge": purge}},
 	}
 }
 
@@ -53,7 +54,7 @@ var Done = map[string]string{
 	"doc-created": "Created.", "doc-saved": "Saved.", "doc-joined": "Saved, together with what others changed meanwhile in other places.", "doc-same": "Nothing was different, so nothing was saved.",
 	"doc-pinned": "Pinned.", "doc-unpinned": "No longer pinned.", "doc-tagged": "Tag added.", "doc-untagged": "Tag taken off.", "doc-set": "Property set.", "doc-removed": "Property removed.",
 	"doc-trashed": "Moved to the trash, where you can take it back.", "doc-restored": "Brought back.", "doc-version": "Restored. It is the newest version now; those between stay.",
-	"doc-undone": "Taken back.",
+	"doc-undone": "Taken back.", "doc-purged": "Deleted for good.",
 }
 
 // load lets a function that gives a page of its own type stand for any. A path that names no id is one where nothing is.
@@ -235,6 +236,25 @@ func trash(q *Request) (*TrashPage, error) {
 
 func restoreListed(q *Request) (to, done string, err error) {
 	return "", "doc-restored", q.Call("restore_block", map[string]any{"block_id": q.Form.Get("block")}, nil)
+}
+
+// PurgePage asks for a block's title before it is deleted for good.
+type PurgePage struct{ Path, Name string }
+
+func purgeForm(q *Request) (PurgePage, error) {
+	got, err := call[blockOut](q, "get_block", map[string]any{"block_id": q.ID})
+	return PurgePage{"/blocks/" + url.PathEscape(q.ID), got.Block.Name()}, err
+}
+
+func purge(q *Request) (to, done string, err error) {
+	p, err := purgeForm(q)
+	if err != nil {
+		return "", "", err
+	}
+	if typed := strings.Join(strings.Fields(q.Form.Get("title")), " "); typed != strings.Join(strings.Fields(p.Name), " ") {
+		return "", "", fault.Bad("title", "isn't the title of the block: type it as it stands above")
+	}
+	return "/docs/trash", "doc-purged", q.Call("purge_block", map[string]any{"block_id": q.ID}, nil)
 }
 
 // NewPage is the form for a new block.
