@@ -29,6 +29,7 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"start":    start,
 	"end":      end,
 	"post":     post,
+	"header":   header,
 	"slowly":   slowly,
 	"answered": answered,
 	"is":       is,
@@ -207,6 +208,21 @@ func post(ts *testscript.TestScript, neg bool, args []string) {
 	if strconv.Itoa(r.status) != want {
 		ts.Fatalf("status %d, want %s: %s", r.status, want, r.body)
 	}
+}
+
+// header PATH NAME gets a path of the server with $TOKEN; the header of that name is the new $stdout.
+func header(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, !neg && len(args) == 2, "header PATH NAME")
+	req, err := http.NewRequest(http.MethodGet, ts.Getenv("URL")+args[0], nil)
+	ts.Check(err)
+	req.Header.Set("Authorization", "Bearer "+ts.Getenv("TOKEN"))
+	res, err := http.DefaultClient.Do(req)
+	ts.Check(err)
+	ts.Check(res.Body.Close())
+	if res.StatusCode != http.StatusOK {
+		ts.Fatalf("status %d", res.StatusCode)
+	}
+	fmt.Fprintln(ts.Stdout(), res.Header.Get(args[1]))
 }
 
 // slowly NAME PATH BODY posts in the background and goes on once the request is out.

@@ -139,6 +139,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 		return nil, err
 	}
 	kept := file.New(d, store, inbox, c.MaxUpload, c.PublicURL.String, block.AddFile)
+	blocks.Purged = append(blocks.Purged, file.Forget)
 	changes := change.NewService(d, slices.Concat(tasks.Kinds(), memories.Kinds(), blocks.Kinds(), views.Kinds(), a.Accounts.Kinds())...)
 	sources := slices.Concat(tasks.Sources(), memories.Sources(), blocks.Sources())
 	finder := search.NewService(engine, sources...)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -254,20 +255,21 @@ func (r *run) getFile(ctx context.Context, id, size, out string) error {
 		}
 		out = filepath.Join(out, name)
 	}
-	f, err := os.CreateTemp(filepath.Dir(out), ".cairn-*") // what breaks off leaves nothing
+	part := filepath.Join(filepath.Dir(out), ".cairn-"+rand.Text()) // what breaks off leaves nothing
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return failure{err}
 	}
-	defer os.Remove(f.Name()) //nolint:errcheck // it has its name by then, or goes
+	defer os.Remove(part) //nolint:errcheck // it has its name by then, or goes
 	err = d.copy(f)
 	if cerr := f.Close(); err == nil && cerr != nil {
 		err = failure{cerr}
 	}
 	if err == nil {
-		if err = os.Link(f.Name(), out); errors.Is(err, os.ErrExist) {
+		if err = os.Link(part, out); errors.Is(err, os.ErrExist) {
 			return fault.New(fault.Conflict, "%s is there already: remove it, or give another name with -o", out)
 		} else if err != nil { // a file system without links
-			err = newFile(f.Name(), out)
+			err = newFile(part, out)
 		}
 	}
 	if err != nil {

@@ -25,9 +25,6 @@ func SafeName(name string) string {
 	if strings.Trim(safe, ". ") == "" {
 		safe = strings.Repeat("_", min(max(1, len(safe)), 3))
 	}
-	if strings.HasSuffix(safe, ".") || strings.HasSuffix(safe, " ") { // Windows drops them
-		safe = safe[:len(safe)-1] + "_"
-	}
 	if strings.HasPrefix(safe, ".") { // hidden, and perhaps a program's settings
 		safe = "_" + safe[1:]
 	}
@@ -41,6 +38,9 @@ func SafeName(name string) string {
 	for stem := strings.TrimSuffix(safe, ext); len(safe) > nameBytes; safe = stem + ext {
 		_, n := utf8.DecodeLastRuneInString(stem)
 		stem = stem[:len(stem)-n]
+	}
+	if strings.HasSuffix(safe, ".") || strings.HasSuffix(safe, " ") { // Windows drops them
+		safe = safe[:len(safe)-1] + "_"
 	}
 	return safe
 }

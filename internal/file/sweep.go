@@ -58,9 +58,9 @@ func (s *Service) makeAll(ctx context.Context) error {
 	}
 }
 
-// Forget takes the row of a file off, as part of the write that purges its block. Its bytes go some time after the last file that
-// has them. A block that is no file has none.
-func Forget(tx *db.Tx, id string) error {
+// Forget takes the row of a file off, as part of the write that deletes its block for good. Its bytes go some time after the last
+// file that has them. A block that is no file has none.
+func Forget(_ context.Context, tx *db.Tx, _, id string) error {
 	var sha256 string
 	err := tx.One(`SELECT sha256 FROM file WHERE id = $1`, []any{id}, &sha256)
 	if db.IsNone(err) {

@@ -40,7 +40,7 @@ var formats = map[string]format{
 	"image/jpeg": {jpeg.DecodeConfig, jpeg.Decode, imagemeta.JPEG},
 	"image/png":  {png.DecodeConfig, png.Decode, imagemeta.PNG},
 	"image/gif":  {gif.DecodeConfig, gif.Decode, 0},
-	"image/webp": {webp.DecodeConfig, webp.Decode, imagemeta.WebP},
+	"image/webp": {webp.DecodeConfig, decodeWebP, imagemeta.WebP},
 }
 
 // Is tells whether a media type is one of those that this package reads.
