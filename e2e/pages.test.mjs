@@ -172,7 +172,32 @@ test('with something in every list', async (t) => {
   await check(t, page, 'consent-sent')
 
   const signedIn = await ana.context(t)
+  const uploads = await signedIn.newPage()
+  await uploads.goto('/files')
+  await uploads.getByLabel('Heap', { exact: true }).selectOption('Allotment')
+  await uploads.getByLabel('Files', { exact: true }).setInputFiles([
+    { name: 'Beds "north" & süd.png', mimeType: 'image/png', buffer: await uploads.screenshot() },
+    { name: 'drawing.svg', mimeType: 'image/svg+xml', buffer: Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>') },
+    { name: `${'very-long-name-'.repeat(12)}.txt`, mimeType: 'text/plain', buffer: Buffer.from('Water the ferns.') },
+    { name: 'old plan.pdf', mimeType: 'application/pdf', buffer: Buffer.from('%PDF-1.7 nothing') },
+  ])
+  await uploads.getByRole('button', { name: 'Upload' }).click()
+  await uploads.getByText('Uploaded.').waitFor()
+  assert.equal(await uploads.getByRole('link', { name: 'Beds "north" & süd.png' }).count(), 1)
+  const picture = uploads.locator('img.thumbnail')
+  assert.deepEqual(await picture.evaluate(async (e) => { await e.decode(); return [e.naturalWidth, e.naturalHeight] }), [160, 100])
+  await uploads.getByRole('button', { name: 'Delete old plan.pdf' }).click()
+  await uploads.getByText('Moved to the trash').waitFor()
+  assert.equal(await uploads.getByText('old plan.pdf').count(), 0)
+  await uploads.close()
   await sweep(t, signedIn, [
+    ['files', '/files'],
+    ['files-trash', '/files?trash=1'],
+    ['files-error', '/files', async (p) => {
+      await p.getByLabel('Files', { exact: true }).evaluate((e) => e.removeAttribute('required'))
+      await p.getByRole('button', { name: 'Upload' }).click()
+      await p.locator('.errors').waitFor()
+    }],
     ['agents', '/agents'],
     ['agents-all', '/agents?all=1'],
     ['agents-menu', '/agents', (p) => p.locator('details.menu summary').click(), { within: '.top' }],
@@ -222,7 +247,7 @@ test('with something in every list', async (t) => {
     const [name, value] = ana.cookie.split('=')
     const c = await context(t, server, { javaScriptEnabled: false, cookies: [{ name, value, url: server.url }] })
     const p = await c.newPage()
-    for (const to of ['/agents', `/agents/${f.id('Hermes')}`, `/agents/${f.id('Hermes')}/disconnect`, '/agents/connect', '/pair', '/tokens', '/heaps', `/heaps/${heaps.Work}`, '/settings', '/admin/accounts', '/prove', '/help', '/docs', '/docs/new', '/docs/trash']) {
+    for (const to of ['/agents', `/agents/${f.id('Hermes')}`, `/agents/${f.id('Hermes')}/disconnect`, '/agents/connect', '/pair', '/tokens', '/files', '/files?trash=1', '/heaps', `/heaps/${heaps.Work}`, '/settings', '/admin/accounts', '/prove', '/help', '/docs', '/docs/new', '/docs/trash']) {
       assert.equal((await p.goto(to)).status(), 200, to)
       assert.equal(await p.locator('h1').isVisible(), true, to)
       assert.deepEqual(await p.locator('form:not([data-form]) button:visible').evaluateAll((all) => all.filter((b) => b.disabled).map((b) => b.textContent)), [], to)
@@ -230,6 +255,15 @@ test('with something in every list', async (t) => {
     await p.goto('/agents')
     await p.getByRole('button', { name: 'Pause Hermes' }).click()
     assert.match(await p.locator('[role=status]').innerText(), /^Paused\./)
+    await p.goto('/files?trash=1')
+    await p.getByRole('button', { name: 'Restore old plan.pdf' }).click()
+    assert.match(await p.locator('[role=status]').innerText(), /^Brought back\./)
+    await p.goto('/files')
+    await p.getByLabel('Files', { exact: true }).setInputFiles({ name: 'without script.txt', mimeType: 'text/plain', buffer: Buffer.from('It works.') })
+    await p.getByRole('button', { name: 'Upload' }).click()
+    assert.match(await p.locator('[role=status]').innerText(), /^Uploaded\./)
+    await p.getByRole('link', { name: 'without script.txt' }).click()
+    assert.equal(await p.locator('pre').innerText(), 'It works.')
     await c.clearCookies()
     for (const to of ['/', '/sign-in', '/sign-up', '/setup']) {
       assert.equal((await p.goto(to)).status(), 200, to)
@@ -336,7 +370,7 @@ test('with nothing yet, and what ends', async (t) => {
   const eve = await another(server, ana, 'Eve')
   const carla = await new Person(server, 'Carla').join('sign-up')
   await sweep(t, await carla.context(t), [['waiting', '/agents']])
-  await sweep(t, await eve.context(t), [['agents-empty', '/agents'], ['tokens-empty', '/tokens'], ['heaps-empty', '/heaps'], ['settings-new', '/settings']])
+  await sweep(t, await eve.context(t), [['agents-empty', '/agents'], ['tokens-empty', '/tokens'], ['heaps-empty', '/heaps'], ['files-empty', '/files'], ['settings-new', '/settings']])
 
   const anon = await context(t, server)
   await sweep(t, anon, [

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime/debug"
 
 	"cairn/internal/db"
 	"cairn/internal/fault"
@@ -79,6 +80,10 @@ func (f *failing) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// largePixels is from how many pixels on what a picture took in memory is given back at once: with a small live heap the collector
+// would come for it much later.
+const largePixels = 4 << 20
+
 // make makes the thumbnails of bytes, one picture at a time in a process. A picture that can't be made smaller is remembered as one.
 func (s *Service) make(ctx context.Context, sha256 string) error {
 	select {
@@ -88,7 +93,8 @@ func (s *Service) make(ctx context.Context, sha256 string) error {
 		return ctx.Err()
 	}
 	var object, mediaType, state string
-	err := s.db.One(ctx, `SELECT object, media_type, thumbnails FROM blob WHERE sha256 = $1`, []any{sha256}, &object, &mediaType, &state)
+	var pixels int64
+	err := s.db.One(ctx, `SELECT object, media_type, thumbnails, COALESCE(width * height, 0) FROM blob WHERE sha256 = $1`, []any{sha256}, &object, &mediaType, &state, &pixels)
 	if db.IsNone(err) || err == nil && state != wanted { // somebody else has made them
 		return nil
 	}
@@ -103,6 +109,9 @@ func (s *Service) make(ctx context.Context, sha256 string) error {
 	longest := make([]int, len(Sizes))
 	for i, z := range Sizes {
 		longest[i] = z.Longest
+	}
+	if pixels > largePixels {
+		defer debug.FreeOSMemory()
 	}
 	watched := &failing{ReadSeeker: src}
 	small, err := picture.Shrink(ctx, watched, mediaType, longest...)

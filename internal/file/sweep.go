@@ -3,7 +3,6 @@ package file
 import (
 	"context"
 	"encoding/json"
-	"runtime/debug"
 	"time"
 
 	"cairn/internal/db"
@@ -42,7 +41,6 @@ func (s *Service) Jobs() []job.Kind {
 
 // makeAll makes the thumbnails that are wanted.
 func (s *Service) makeAll(ctx context.Context) error {
-	defer debug.FreeOSMemory() // what the pictures took: with a small live heap the collector would come for it much later
 	for {
 		var sha256 string
 		err := s.db.One(ctx, `SELECT sha256 FROM blob WHERE thumbnails = 'wanted' AND unused_at IS NULL ORDER BY created_at LIMIT 1`, nil, &sha256)
