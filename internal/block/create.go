@@ -120,11 +120,11 @@ type pinIn struct {
 }
 
 func (s *Service) pin(ctx context.Context, in pinIn) (One, error) {
-	return s.put(ctx, in.BlockID, change.Update, "Pinned or unpinned", func(_ *db.Tx, r *row) {
-		if r.Pinned = 1; in.Pinned != nil && !*in.Pinned {
-			r.Pinned = 0
-		}
-	})
+	to, summary := int64(1), "Pinned"
+	if in.Pinned != nil && !*in.Pinned {
+		to, summary = 0, "Unpinned"
+	}
+	return s.put(ctx, in.BlockID, change.Update, summary, func(_ *db.Tx, r *row) { r.Pinned = to })
 }
 
 // put changes a block's marks: whether it is in the trash, whether it is pinned.
