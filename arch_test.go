@@ -27,7 +27,7 @@ var may = map[string][]string{
 	"doc":          {"fault", "rawjson"},
 	"doc/markdown": {"doc", "fault"},
 	"doc/version":  {"doc", "fault"},
-	"doc/view":     {"doc", "doc/markdown", "fault"},
+	"doc/view":     {"doc", "fault"},
 	"doc/html":     {"doc"},
 	"doc/doctest":  {"doc"},
 
@@ -53,7 +53,7 @@ var may = map[string][]string{
 	"blob/s3test":  {"blob"},
 	"picture":      {},
 	"file":         {"blob", "db", "fault", "job", "op", "picture", "who"},
-	"block/inmem":  {"doc"},
+	"block/inmem":  {"doc", "doc/markdown"},
 	"block/draft":  {"db", "doc", "doc/markdown", "doc/version", "fault", "rawjson"},
 	"block/editor": {"block", "block/draft", "change", "db", "doc", "doc/markdown", "doc/version", "doc/view", "fault", "op"},
 	"block/past":   {"block/inmem", "db", "doc", "doc/version"},

@@ -44,11 +44,11 @@ func (s *Service) getDocument(ctx context.Context, in documentIn) (documentOut, 
 	if err != nil {
 		return documentOut{}, err
 	}
-	v, err := show(d, in)
+	v, err := s.show(d, in)
 	return documentOut{r.ID, d.Title(), r.Hash, content{r.ContentHash}, v}, err
 }
 
-func show(d *doc.Doc, in documentIn) (view.View, error) {
+func (s *Service) show(d *doc.Doc, in documentIn) (view.View, error) {
 	ask, look := view.Ask{Offset: in.Offset, Limit: in.Limit, From: in.From, Byte: in.Byte}, view.Read
 	switch in.View {
 	case "edit":
@@ -57,7 +57,9 @@ func show(d *doc.Doc, in documentIn) (view.View, error) {
 		if in.Limit > 0 || in.Offset > 0 || in.From != "" {
 			return view.View{}, fault.Bad("view", "is markdown, which goes on by byte alone: leave out limit, offset and from")
 		}
-		look = func(d *doc.Doc, ask view.Ask) (*view.View, error) { return view.Markdown(d, ask.Byte) }
+		look = func(d *doc.Doc, ask view.Ask) (*view.View, error) {
+			return view.Markdown(d, s.docs.Docs.Text(d), ask.Byte)
+		}
 	}
 	v, err := look(d, ask)
 	if err != nil {

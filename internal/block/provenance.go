@@ -234,7 +234,7 @@ func (s *Service) readVersion(ctx context.Context, in readVersionIn) (readVersio
 		out.Markdown, out.View = &text, view.View{Rows: []view.Row{}}
 		return out, nil
 	}
-	out.View, err = show(d, documentIn{Limit: in.Limit, Offset: in.Offset, From: in.From, Byte: in.Byte})
+	out.View, err = s.show(d, documentIn{Limit: in.Limit, Offset: in.Offset, From: in.From, Byte: in.Byte})
 	return out, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"cairn/internal/doc"
+	"cairn/internal/doc/markdown"
 )
 
 // Cache keeps documents by their hash, the least recently used going first: a document never changes, and reading a large one
@@ -23,6 +24,7 @@ type Cache struct {
 type cached struct {
 	hash string
 	doc  *doc.Doc
+	text string // its Markdown, once that was asked for; "" = not yet
 	size int
 }
 
@@ -52,12 +54,39 @@ func (c *Cache) Put(hash string, d *doc.Doc) {
 		c.order.MoveToFront(e)
 		return
 	}
-	c.by[hash] = c.order.PushFront(&cached{hash, d, size})
-	for c.bytes += size; c.bytes > c.most && c.order.Len() > 1; {
+	c.by[hash] = c.order.PushFront(&cached{hash: hash, doc: d, size: size})
+	c.grow(size)
+}
+
+// grow counts more bytes, and lets go what is too much.
+func (c *Cache) grow(by int) {
+	for c.bytes += by; c.bytes > c.most && c.order.Len() > 1; {
 		last := c.order.Remove(c.order.Back()).(*cached)
 		delete(c.by, last.hash)
 		c.bytes -= last.size
 	}
+}
+
+// Text gives the Markdown of a document. That of one that is here is kept with it: who reads a long one asks for page after page.
+func (c *Cache) Text(d *doc.Doc) string {
+	hash := d.Hash()
+	c.mu.Lock()
+	if e := c.by[hash]; e != nil && e.Value.(*cached).text != "" {
+		c.order.MoveToFront(e)
+		defer c.mu.Unlock()
+		return e.Value.(*cached).text
+	}
+	c.mu.Unlock()
+	text := markdown.Write(d.Content())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.by[hash]; e != nil && e.Value.(*cached).text == "" {
+		k := e.Value.(*cached)
+		k.text, k.size = text, k.size+len(text)
+		c.order.MoveToFront(e)
+		c.grow(len(text))
+	}
+	return text
 }
 
 // Turns let the writes of one block come one after the other within a process: who works out a change from what another is

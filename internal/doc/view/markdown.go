@@ -6,14 +6,12 @@ import (
 	"unicode/utf8"
 
 	"cairn/internal/doc"
-	"cairn/internal/doc/markdown"
 	"cairn/internal/fault"
 )
 
-// Markdown gives a document's Markdown from byte from on, as much as a page holds. Pages put together are the whole text, byte by
-// byte: where one ends says its Truncation, at the end of a block or a line where there is one in its second half.
-func Markdown(d *doc.Doc, from int) (*View, error) {
-	text := markdown.Write(d.Content())
+// Markdown gives text, a document's Markdown, from byte from on, as much as a page holds. Pages put together are the whole text,
+// byte by byte: where one ends says its Truncation, at the end of a block or a line where there is one in its second half.
+func Markdown(d *doc.Doc, text string, from int) (*View, error) {
 	if from < 0 || from > len(text) {
 		return nil, fault.Bad("byte", "is %d, and the document has %d bytes of Markdown", from, len(text))
 	}

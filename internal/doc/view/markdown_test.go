@@ -18,7 +18,7 @@ import (
 // text reads a document's Markdown page after page.
 func text(t interface{ Fatalf(string, ...any) }, d *doc.Doc) (whole string, pages int) {
 	for at := 0; ; pages++ {
-		v, err := view.Markdown(d, at)
+		v, err := view.Markdown(d, markdown.Write(d.Content()), at)
 		if err != nil {
 			t.Fatalf("from %d: %v", at, err)
 		}
@@ -58,7 +58,7 @@ func TestPagesOfMarkdownAreTheWholeOfIt(t *testing.T) {
 		if got, _ := text(t, d); got != markdown.Write(d.Content()) {
 			t.Fatalf("%q", got)
 		}
-		v, err := view.Markdown(d, rapid.IntRange(0, size(d)).Draw(t, "byte")) // also in the middle of a character
+		v, err := view.Markdown(d, markdown.Write(d.Content()), rapid.IntRange(0, size(d)).Draw(t, "byte")) // also in the middle of a character
 		if err != nil || !utf8.ValidString(*v.Markdown) {
 			t.Fatalf("%v %q", err, *v.Markdown)
 		}
@@ -69,12 +69,12 @@ func size(d *doc.Doc) int { return len(markdown.Write(d.Content())) }
 
 func TestPagesOfMarkdownEndWithABlock(t *testing.T) {
 	d := made(t, strings.Repeat(strings.Repeat("word ", 200)+"\n\n", 100))
-	page, err := view.Markdown(d, 0)
+	page, err := view.Markdown(d, markdown.Write(d.Content()), 0)
 	if err != nil || !strings.HasSuffix(*page.Markdown, "\n\n") {
 		t.Fatalf("%v: it ends %q", err, (*page.Markdown)[len(*page.Markdown)-20:])
 	}
 	for _, at := range []int{-1, size(d) + 1} {
-		if _, err := view.Markdown(d, at); !fault.Is(err, fault.Invalid) {
+		if _, err := view.Markdown(d, markdown.Write(d.Content()), at); !fault.Is(err, fault.Invalid) {
 			t.Errorf("from %d: %v", at, err)
 		}
 	}
