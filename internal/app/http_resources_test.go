@@ -74,6 +74,7 @@ func TestDocumentsAreListedByRight(t *testing.T) {
 		w := settle(t, a)
 		moreTokens(t, w)
 		a.Call(t, a.Person(t), "create_block", `{"type":"collection","content":"y","heap":"Work"}`)
+		w.up(t, "rw", "fern.bin", "bytes") // has no document
 		for _, m := range manners {
 			for as, want := range map[string]string{
 				"rw": "collection without a title, Leaf, About ferns, Fern", "ro": "collection without a title, Leaf, About ferns, Fern", "documents": "collection without a title, Leaf, About ferns, Fern",
@@ -230,6 +231,7 @@ func TestDocumentsCompleteByTitleAndId(t *testing.T) {
 	apptest.Each(t, nil, func(t *testing.T, a *apptest.App) {
 		w := settle(t, a)
 		a.Call(t, a.Person(t), "create_block", `{"title":"50% / what? #1","heap":"Personal"}`)
+		w.up(t, "rw", "fern.bin", "bytes")
 		ask := func(m manner, as, ref, arg, value string) apptest.Response {
 			return w.send(t, m.request(as, "1", "completion/complete", "", `"ref":{"type":"ref/resource","uri":"`+ref+`"},"argument":{"name":"`+arg+`","value":`+mustJSON(t, value)+`}`))
 		}

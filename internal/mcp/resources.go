@@ -201,6 +201,9 @@ type listedBlocks struct {
 	NextCursor string   `json:"next_cursor"`
 }
 
+// isFile tells blocks that have bytes instead of a document: those never go over MCP.
+func (b listed) isFile() bool { return b.Type == "file" || b.Type == "image" }
+
 // name is a block's title on one line, or what it is.
 func (b listed) name() string {
 	if t := strings.Join(strings.Fields(b.Title), " "); t != "" {
@@ -240,6 +243,9 @@ func (d *documents) list(ctx context.Context, p *sdk.ListResourcesParams, fixed 
 		return nil, rpcError(ctx, err)
 	}
 	for _, b := range page.Blocks {
+		if b.isFile() {
+			continue
+		}
 		heap, _ := c.ByID(b.Heap)
 		out.Resources = append(out.Resources, &sdk.Resource{URI: place{id: b.ID}.uri(), Name: b.name(), Title: b.name(), MIMEType: markdown,
 			Description: "A " + b.Type + " in the heap " + heap.Name, Annotations: &sdk.Annotations{LastModified: b.UpdatedAt}})
@@ -318,7 +324,7 @@ func (d *documents) complete(ctx context.Context, p *sdk.CompleteParams) (*sdk.C
 	}
 	values, has := []string{}, map[string]bool{}
 	add := func(b listed) {
-		if !has[b.ID] {
+		if !has[b.ID] && !b.isFile() {
 			has[b.ID] = true
 			values = append(values, completion(b))
 		}
