@@ -1,4 +1,5 @@
 // Run by proxy.test.mjs: the whole way of a client through nginx, and what must not depend on the proxy.
+import { Client as ModernClient, StreamableHTTPClientTransport as ModernHttp } from '@modelcontextprotocol/client'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import assert from 'node:assert/strict'
@@ -7,7 +8,7 @@ import path from 'node:path'
 import test from 'node:test'
 import { bin, freePort, npm, ok, start } from './cairn.mjs'
 import { browserFor, startWithPerson } from './person.mjs'
-import { taskStory } from './story.mjs'
+import { documentStory, taskStory } from './story.mjs'
 
 const dir = process.env.PROXY_TEST_DIR
 
@@ -17,7 +18,7 @@ async function nginx(t, port, upstream) {
   const block = docs.match(/```nginx\n([^`]*)```/)[1]
     .replace('listen 443 ssl', `listen 127.0.0.1:${port} ssl`).replace('cairn.example.org', 'localhost')
     .replace('/etc/ssl/cairn.pem', path.join(dir, 'cert.pem')).replace('/etc/ssl/cairn.key', path.join(dir, 'key.pem'))
-    .replace('127.0.0.1:3000;', `127.0.0.1:${upstream}; proxy_bind 127.0.0.2;`)
+    .replaceAll('127.0.0.1:3000;', `127.0.0.1:${upstream}; proxy_bind 127.0.0.2;`)
   const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((n) => `${n}_temp_path ${dir}/${n};`).join(' ')
   const conf = path.join(dir, 'nginx.conf')
   await writeFile(conf, `${process.getuid() === 0 ? 'user root;' : ''} daemon off; pid ${dir}/nginx.pid; error_log ${dir}/error.log;
@@ -65,6 +66,14 @@ test('a client comes in through nginx, whatever the proxy calls the server', asy
     await fetch(`${origin}/oauth/authorization-requests/${id}/route`, { method: 'POST', redirect: 'manual', headers: { Origin: origin, Cookie: cookie.split(';')[0] }, body: new URLSearchParams({ username: 'owner' }) })
     const inbox = JSON.parse(await ok(bin, ['call', 'list_requests', '--json', '--data', path.join(server.home, 'data')], { env: server.env }))
     assert.equal(inbox.requests[0].address, '127.0.0.1')
+  })
+
+  await t.test('who listens hears of changes at once: the proxy holds nothing back', async (t) => {
+    const token = (await ok(bin, ['token', 'create', '--name', 'listener', '--rate', '0', '--data', path.join(server.home, 'data')], { env: server.env })).trim()
+    const client = new ModernClient({ name: 'cairn-e2e', version: '1.0.0' }, { versionNegotiation: { mode: { pin: '2026-07-28' } } })
+    t.after(() => client.close())
+    await client.connect(new ModernHttp(new URL(`${origin}/mcp`), { requestInit: { headers: { Authorization: `Bearer ${token}` } } }))
+    await documentStory(client)
   })
 
   await t.test('mcp-remote connects by the URL alone', async (t) => {
