@@ -388,3 +388,14 @@ func plan(t *testing.T, d *db.DB, s filter.Statement) (lines []string) {
 	}
 	return lines
 }
+
+// A board that is sorted by a property counts its groups by what they hold, not by the order.
+func TestCountKnowsNoOrder(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		stock(t, d, 1000)
+		q := filter.Query{Heap: "h", Sort: filter.Sort{By: "property", Key: "rare"}, Properties: []filter.Condition{{Key: "rare", Op: "not_empty"}}}
+		if n, more, err := filter.Count(context.Background(), d, q, 1000); n != 20 || more || err != nil {
+			t.Errorf("%d %v %v", n, more, err)
+		}
+	})
+}

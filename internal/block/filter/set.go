@@ -160,6 +160,7 @@ func (v Value) of(text string) Value {
 // Count counts the blocks that meet a query. Of the condition that the fewest meet at most so many are looked at: more tells that
 // there were others.
 func Count(ctx context.Context, d *db.DB, q Query, limit int) (n int, more bool, err error) {
+	q.Sort = Sort{}
 	few, err := q.fewest(ctx, d)
 	if err != nil {
 		return 0, false, err
