@@ -2,7 +2,7 @@
 // side by side, and nothing of either is lost.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { agent, letIn, owner, serve } from './browser.mjs'
+import { agent, another, letIn, owner, serve } from './browser.mjs'
 
 const text = `# Garden
 
@@ -46,7 +46,7 @@ async function two(t, options) {
 
 for (const postgres of [false, true]) {
   test(`a person edits while an agent patches, on ${postgres ? 'PostgreSQL' : 'SQLite'}`, async (t) => {
-    const { c, page, id, patch, markdown } = await two(t, { postgres })
+    const { c, page, id, patch, markdown, ana } = await two(t, { postgres })
     const field = page.getByLabel(/^(Text|Result)$/)
     const edit = async (from, to) => {
       await page.goto(`/blocks/${id}/edit`)
@@ -107,6 +107,24 @@ for (const postgres of [false, true]) {
       await page.getByRole('button', { name: 'Restore this version' }).click()
       await page.getByText('Restored.').waitFor()
       assert.equal(await markdown(), text)
+    })
+
+    await t.test('what somebody has no right to looks like what is not there', async () => {
+      const eve = await another(ana.server, ana, 'Eve')
+      const hers = await eve.context(t)
+      const p = await hers.newPage()
+      await p.goto('/docs')
+      assert.equal(await p.getByText('No documents yet').count(), 1)
+      const missing = '01a22cf2-514b-7902-a8e0-590a4f1a92cf'
+      for (const rest of ['', '?version=1', '?authors=1', '/edit', '/history', '/changes?from=1&to=2', '/purge']) {
+        const seen = []
+        for (const some of [id, missing]) {
+          assert.equal((await p.goto(`/blocks/${some}${rest}`)).status(), 404, rest)
+          seen.push((await p.content()).replaceAll(some, 'ID'))
+        }
+        assert.equal(seen[0], seen[1])
+      }
+      assert.equal((await p.goto('/blocks/nothing')).status(), 404)
     })
 
     await t.test('tags, properties, trash', async () => {

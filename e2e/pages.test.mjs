@@ -332,7 +332,7 @@ test('documents', async (t) => {
     ['docs', '/docs'],
     ['docs-found', '/docs?q=peas'],
     ['docs-none', '/docs?q=zebra'],
-    ['doc-new', '/docs/new'],
+    ['new-note', '/docs/new'],
     ['trash', '/docs/trash'],
     ['block', at],
     ['block-authors', `${at}?authors=1`],

@@ -46,6 +46,7 @@ type BlockPage struct {
 	Children    []Ref  // below a tag or collection
 	AllChildren string
 	Links, From []Ref // what it mentions, and what mentions it
+	Shows       []Ref // files that the document shows or links to, by the names it gives them
 	Types       [][2]string
 	AllTags     []Ref
 }
@@ -96,6 +97,7 @@ func read(q *Request) (*BlockPage, error) {
 		}
 	}
 	p.HTML = html.Nodes(nodes, o)
+	p.files(nodes)
 	p.Old = p.Shown.Version != p.Shown.Newest
 	p.Toggle = p.address(p.Shown.Part, !p.Authors)
 	if p.Shown.Part > 1 {
@@ -154,6 +156,27 @@ func (p *BlockPage) below(q *Request) error {
 	}
 	return err
 }
+
+// files names what the document shows or links to, as it does there itself.
+func (p *BlockPage) files(nodes []*doc.Node) {
+	names := map[string]string{}
+	for _, n := range nodes {
+		n.Walk(1, func(n *doc.Node, _ int) bool {
+			for _, r := range n.Refs() {
+				if r.Kind == "file" && names[r.ID] == "" {
+					names[r.ID] = r.Label
+				}
+			}
+			return true
+		})
+	}
+	for _, id := range p.Files {
+		p.Shows = append(p.Shows, Ref{ID: id, Type: "file", Title: names[id]})
+	}
+}
+
+// IsFile tells whether the block is a file, with bytes of its own.
+func (p *BlockPage) IsFile() bool { return p.Block.Type == "file" || p.Block.Type == "image" }
 
 // address gives that of a part of what is shown.
 func (p *BlockPage) address(part int, authors bool) string {
