@@ -272,6 +272,7 @@ func rising(pairs [][2]int) [][2]int {
 
 const (
 	likeness = 0.4 // of words, from which on a node counts as the other one edited
+	plain    = 0.8 // from which on no better one is looked for
 	nearby   = 64  // nodes that a node is compared with in long runs
 	read     = 4 << 10
 )
@@ -290,7 +291,7 @@ func (a *aligner) resembling(olds []item, fresh []*doc.Node, o, f int, partner [
 	next := 0
 	for i, n := range fresh {
 		best, at := likeness, -1
-		for j := next; j < len(olds) && j < next+nearby; j++ {
+		for j := next; j < len(olds) && j < next+nearby && best < plain; j++ {
 			if l := alikeness(was[j], is[i]); l > best && kin(olds[j].said.Type, n.Type) && !claimed(was[j], is, fresh, olds[j].said.Type, i, l) {
 				best, at = l, j
 			}
