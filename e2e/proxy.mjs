@@ -88,6 +88,21 @@ test('a client comes in through nginx, whatever the proxy calls the server', asy
     await taskStory(client)
   })
 
+  await t.test('files larger than any other body go up and come back', async () => {
+    const token = (await ok(bin, ['token', 'create', '--name', 'files', '--rate', '0', '--data', path.join(server.home, 'data')], { env: server.env })).trim()
+    const Authorization = `Bearer ${token}`
+    const bytes = Buffer.alloc(30 << 20, 'water the ferns ')
+    const up = await fetch(`${origin}/api/files?name=large.txt`, { method: 'POST', headers: { Authorization }, body: bytes })
+    const text = await up.text()
+    assert.equal(up.status, 200, text)
+    const { file } = JSON.parse(text)
+    assert.equal(file.url, `${origin}/files/${file.id}`)
+    const down = await fetch(file.url, { headers: { Authorization } })
+    assert.equal(down.status, 200)
+    assert.ok(bytes.equals(Buffer.from(await down.arrayBuffer())))
+    assert.equal((await fetch(file.url)).status, 401)
+  })
+
   await t.test('metrics are not forwarded', async () => {
     assert.equal((await fetch(`${origin}/metrics`)).status, 404)
   })

@@ -62,7 +62,7 @@ const pageFiles = 24
 
 // NewPage makes the page that a query asks for. list is list_files.
 func NewPage(asked url.Values, most int64, heaps []Heap, list func(args map[string]any) (Listed, error)) (Page, error) {
-	p := Page{Heap: asked.Get("heap"), Trash: asked.Get("trash") != "", Most: SizeText(most), Filter: [][2]string{{"", "All heaps"}}}
+	p := Page{Heap: asked.Get("heap"), Trash: asked.Get("trash") != "", Most: mostText(most), Filter: [][2]string{{"", "All heaps"}}}
 	names := map[string]string{}
 	for _, h := range heaps {
 		names[h.ID] = h.Name
@@ -90,6 +90,14 @@ func NewPage(asked url.Values, most int64, heaps []Heap, list func(args map[stri
 	}
 	p.Other = p.Address("", !p.Trash)
 	return p, nil
+}
+
+// mostText words the largest size as it is set: 200 MiB are 209.7 MB.
+func mostText(n int64) string {
+	if n%(1<<20) == 0 {
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return SizeText(n)
 }
 
 // Address gives the page's address with what is chosen on it.
