@@ -173,6 +173,7 @@ test('with something in every list', async (t) => {
 
   const signedIn = await ana.context(t)
   const uploads = await signedIn.newPage()
+  await uploads.setViewportSize({ width: 1280, height: 800 })
   await uploads.goto('/files')
   await uploads.getByLabel('Heap', { exact: true }).selectOption('Allotment')
   await uploads.getByLabel('Files', { exact: true }).setInputFiles([
