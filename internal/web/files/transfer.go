@@ -21,11 +21,13 @@ import (
 )
 
 const (
-	silence     = time.Minute // how long a client that uploads may send nothing
-	filesAtOnce = 50          // that one form may send
-	fieldBytes  = 4 << 10     // of a form's field beside files
-	drained     = 16 << 20    // what is read of an upload that was refused: browsers show no answer that comes before they have sent all
+	filesAtOnce = 50       // that one form may send
+	fieldBytes  = 4 << 10  // of a form's field beside files
+	drained     = 16 << 20 // what is read of an upload that was refused: browsers show no answer that comes before they have sent all
 )
+
+// silence is how long a client that uploads may send nothing.
+var silence = time.Minute
 
 // Site is the server whose pages and credentials these are.
 type Site struct {
