@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"context"
+	"errors"
 	"image"
 	"net/http"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"cairn/internal/apptest"
 	"cairn/internal/blob"
 	"cairn/internal/blob/s3test"
+	"cairn/internal/fault"
 )
 
 func bucketEnv(b blob.Bucket) map[string]string {
@@ -79,7 +81,7 @@ func TestBucketThatRefusesStopsTheStartAndOneThatIsDownDoesNot(t *testing.T) {
 		"key":    func(e map[string]string) { e["CAIRN_S3_KEY_ID"] = "nobody" },
 		"bucket": func(e map[string]string) { e["CAIRN_S3_BUCKET"] = "nowhere" },
 	} {
-		if _, err := start(change); err == nil || !strings.Contains(err.Error(), "CAIRN_S3_ENDPOINT") || strings.Contains(err.Error(), wrong) || strings.Contains(err.Error(), good.Secret) {
+		if _, err := start(change); err == nil || errors.As(err, new(*fault.Error)) || !strings.Contains(err.Error(), "CAIRN_S3_ENDPOINT") || strings.Contains(err.Error(), wrong) || strings.Contains(err.Error(), good.Secret) {
 			t.Errorf("a wrong %s: %v", what, err)
 		}
 	}
