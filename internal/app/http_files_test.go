@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -431,10 +432,10 @@ func heapNamed(t testing.TB, a *apptest.App, name string) string {
 }
 
 // zeros is a body without an end; it counts what was taken of it.
-type zeros struct{ n int64 }
+type zeros struct{ n atomic.Int64 }
 
 func (z *zeros) Read(b []byte) (int, error) {
-	z.n += int64(len(b))
+	z.n.Add(int64(len(b)))
 	return len(b), nil
 }
 
@@ -473,8 +474,8 @@ func TestTooLargeIsRefusedAndLeavesNothing(t *testing.T) {
 				_ = res.Body.Close()
 				refused("5 GB, "+what, res.StatusCode, string(b))
 			}
-			if body.n > 64<<20 {
-				t.Errorf("5 GB, %s: %d bytes were sent", what, body.n)
+			if sent := body.n.Load(); sent > 64<<20 {
+				t.Errorf("5 GB, %s: %d bytes were sent", what, sent)
 			}
 		}
 		if objects, incoming := kept(t, a); len(objects) != 1 || len(incoming) != 0 {
