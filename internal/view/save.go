@@ -78,7 +78,15 @@ func (s *Service) create(ctx context.Context, in saveIn) (saved, error) {
 	if err := r.whole(); err != nil {
 		return saved{}, err
 	}
+	out := saved{r.ID, "created", View{}}
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
+		same, err := asked(tx, r)
+		if err != nil || same != nil {
+			if same != nil {
+				out = saved{same.ID, "existing", same.view()}
+			}
+			return err
+		}
 		var n int
 		if err := tx.One(`SELECT count(*) FROM saved_view WHERE heap = $1 AND trashed_at IS NULL`, []any{r.Heap}, &n); err != nil {
 			return err
@@ -91,9 +99,31 @@ func (s *Service) create(ctx context.Context, in saveIn) (saved, error) {
 			return err
 		}
 		change.Record(ctx, tx, change.Entry{Heap: r.Heap, Kind: kind, Thing: r.ID, Effect: change.Create, After: r.fields(), Summary: "Made the view " + change.Brief(r.Name)})
+		out.View = r.view()
 		return nil
 	})
-	return saved{r.ID, "created", r.view()}, err
+	return out, err
+}
+
+// asked finds the view that a create asks for once more, such as after an answer that was lost: of the same name, and the same in
+// all; else nil.
+func asked(tx *db.Tx, r *row) (*row, error) {
+	var id string
+	err := tx.One(`SELECT id FROM saved_view WHERE heap = $1 AND name_folded = $2 AND trashed_at IS NULL`, []any{r.Heap, who.Fold(r.Name)}, &id)
+	if db.IsNone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	had, err := read(tx.One, id, "")
+	if err != nil {
+		return nil, err
+	}
+	if _, differs := change.Diff(had.fields(), r.fields()); len(differs) > 0 {
+		return nil, nil
+	}
+	return had, nil
 }
 
 // checked holds arguments to what a view may be, and puts a tag's id in the place of its title.

@@ -178,6 +178,10 @@ func TestSavedViewsAreChangedAndUndone(t *testing.T) {
 		if v.Result != "created" || v.View.Name != "Open" || v.View.Layout != "list" {
 			t.Errorf("%+v", v)
 		}
+		// The same once more, as after an answer that was lost, is the same view.
+		if again := call[shown](t, a, ctx, "save_view", `{"name":"Open","filter":{"type":"note"},"sort":{"by":"title"}}`); again.Result != "existing" || again.ID != v.ID || again.View.Name != "Open" {
+			t.Errorf("%+v", again)
+		}
 		f := a.Fails(t, ctx, "save_view", `{"name":"OPEN"}`, fault.Conflict)
 		if b, _ := json.Marshal(f.Body()); !strings.Contains(string(b), v.ID) {
 			t.Errorf("%s", b)
