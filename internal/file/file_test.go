@@ -405,3 +405,28 @@ func TestThumbnailsAreMadeOnceAndGoWithTheirPicture(t *testing.T) {
 		w.holds(broken, drawing(t, 301, 200)[:500])
 	})
 }
+
+// A picture whose bytes can't be read holds up the thumbnails of no other.
+func TestThumbnailsOfOthersAreMadeThoughOneCantBeRead(t *testing.T) {
+	each(t, func(w *world) {
+		w.up("lost.png", drawing(t, 300, 200))
+		err := filepath.WalkDir(w.dir, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				err = os.Remove(path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Clock.Move(time.Second)
+		w.up("drawing.png", drawing(t, 301, 200))
+		if err := w.do("make thumbnails"); err == nil {
+			t.Error("the lost picture isn't told of")
+		}
+		var made int
+		if err := w.DB.One(t.Context(), `SELECT count(*) FROM blob WHERE thumbnails = 'made'`, nil, &made); err != nil || made != 1 {
+			t.Errorf("%d of 1 picture has thumbnails, %v", made, err)
+		}
+	})
+}

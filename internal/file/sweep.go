@@ -3,6 +3,7 @@ package file
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"cairn/internal/db"
@@ -39,16 +40,19 @@ func (s *Service) Jobs() []job.Kind {
 	}
 }
 
-// makeAll makes the thumbnails that are wanted.
+// makeAll makes the thumbnails that are wanted, the oldest first. One that can't be made now holds up no other.
 func (s *Service) makeAll(ctx context.Context) error {
-	for {
-		var sha256 string
-		err := s.db.One(ctx, `SELECT sha256 FROM blob WHERE thumbnails = 'wanted' AND unused_at IS NULL ORDER BY created_at LIMIT 1`, nil, &sha256)
+	var failed error
+	for at, last := int64(0), ""; ; {
+		err := s.db.One(ctx, `SELECT sha256, created_at FROM blob WHERE thumbnails = 'wanted' AND unused_at IS NULL AND (created_at, sha256) > ($1, $2) ORDER BY created_at, sha256 LIMIT 1`, []any{at, last}, &last, &at)
 		if db.IsNone(err) {
-			return nil
+			return failed
 		}
 		if err == nil {
-			err = s.make(ctx, sha256)
+			if err := s.make(ctx, last); ctx.Err() == nil {
+				failed = errors.Join(failed, err)
+			}
+			err = ctx.Err()
 		}
 		if err != nil {
 			return err
