@@ -410,6 +410,13 @@ func TestFormsBringFilesWithTheirNames(t *testing.T) {
 				t.Errorf("%v: %d %s", c.parts, r.Status, r.Body)
 			}
 		}
+		for cut := range len("\r\n--") + 10 { // a form that ends too early, in its last file or its last line
+			body, kind := aForm(t, [][3]string{{"file", "cut.txt", "x"}})
+			end := strings.LastIndex(body, "\r\n--") + cut
+			if r := w.Do(t, "POST", "/api/files", body[:end], kind, "Authorization: Bearer "+w.tokens["rw"]); r.Status != 400 {
+				t.Errorf("a form without its end: %d %s", r.Status, r.Body)
+			}
+		}
 		for _, kind := range []string{"Content-Type: multipart/form-data", "Content-Type: multipart/form-data; boundary=zzz"} {
 			if r := w.Do(t, "POST", "/api/files", body, kind, "Authorization: Bearer "+w.tokens["rw"]); r.Status != 400 {
 				t.Errorf("%s: %d %s", kind, r.Status, r.Body)

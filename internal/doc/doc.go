@@ -151,7 +151,7 @@ func (d *Doc) resolve(id string, p *path) (string, error) {
 		return id, nil
 	}
 	i, err := strconv.Atoi(short)
-	if n := d.at(i - 1); err == nil && n != nil {
+	if n := d.at(i - 1); err == nil && n != nil && id == AgentID(i-1) { // @01 is a slip, and so is @+1
 		return n.ID, nil
 	}
 	return "", p.bad("%s is no agent_id of this version, which has @1 to @%d", excerpt(id), d.Len())

@@ -110,6 +110,8 @@ func TestWrongPatchesSayWhatToDo(t *testing.T) {
 		{`[{"op":"replace_text","node_id":"n1","find":"needle","replace":"x"}]`, `near ones: n2 (paragraph "needle in a haystack"), n6`},
 		{`[{"op":"delete","node_id":"n1x"}]`, `"n1x" is no node of this document; near ones: n1 (heading "H")`},
 		{`[{"op":"delete","agent_id":"@99"}]`, `no agent_id of this version`},
+		{`[{"op":"delete","agent_id":"@01"}]`, `no agent_id of this version`},
+		{`[{"op":"delete","agent_id":"@+1"}]`, `no agent_id of this version`},
 		{`[{"op":"insert_after","node_id":"n1","nodes":[]}]`, `operations[0].nodes holds no node`},
 		{`[{"op":"insert_after","node_id":"n1","nodes":[{"type":"nod"}]}]`, `operations[0].nodes[0] has the unknown type "nod"`},
 		{`[{"op":"insert_after","node_id":"n1","nodes":[{"type":"divider","node_id":"other-doc-1"}]}]`, `"other-doc-1" is no node of this document`},

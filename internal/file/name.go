@@ -49,8 +49,12 @@ func SafeName(name string) string {
 func device(name string) bool {
 	name = strings.ToUpper(strings.TrimSpace(name))
 	switch name {
-	case "CON", "PRN", "AUX", "NUL":
+	case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$":
 		return true
 	}
-	return len(name) == 4 && (strings.HasPrefix(name, "COM") || strings.HasPrefix(name, "LPT")) && name[3] >= '0' && name[3] <= '9'
+	port, ok := strings.CutPrefix(name, "COM")
+	if !ok {
+		port, ok = strings.CutPrefix(name, "LPT")
+	}
+	return ok && utf8.RuneCountInString(port) == 1 && strings.Contains("0123456789¹²³", port)
 }

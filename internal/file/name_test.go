@@ -40,7 +40,7 @@ func TestNamesComeOutOfTheHeader(t *testing.T) {
 func TestNamesToSaveUnder(t *testing.T) {
 	for name, want := range map[string]string{
 		"plan.pdf": "plan.pdf", "Plän 山 🌿.txt": "Plän 山 🌿.txt", "100%.txt": "100%.txt", "a;b=c'd.txt": "a;b=c'd.txt", "x.PNG": "x.PNG", "no extension": "no extension",
-		"../evil.md": "_._evil.md", "a/b\\c": "a_b_c", "..": "__", ".": "_", "": "_", "   ": "___", ".bashrc": "_bashrc", "CON": "_CON", "con.txt": "_con.txt", "LPT1": "_LPT1", "COMA": "COMA",
+		"../evil.md": "_._evil.md", "a/b\\c": "a_b_c", "..": "__", ".": "_", "": "_", "   ": "___", ".bashrc": "_bashrc", "CON": "_CON", "con.txt": "_con.txt", "LPT1": "_LPT1", "com¹.txt": "_com¹.txt", "CONIN$": "_CONIN$", "COMA": "COMA",
 		"tail ": "tail_", "dots.": "dots_", "two\nlines": "two_lines", "\u202etxt.exe": "_txt.exe", `say "hi"`: "say _hi_", "nul\x00": "nul_",
 		strings.Repeat("ü", 200) + ".jpeg": strings.Repeat("ü", 125) + ".jpeg", strings.Repeat("🌿", 300): strings.Repeat("🌿", 63), strings.Repeat("x", 300): strings.Repeat("x", 255),
 		strings.Repeat("x", 254) + " tail": strings.Repeat("x", 254) + "_", "CON." + strings.Repeat("x", 260): "_CON." + strings.Repeat("x", 250),

@@ -78,20 +78,59 @@ func (e *Engine) settle(ctx context.Context, heaps []string) error {
 	return failed
 }
 
-// analyze makes a thing findable as it stands. Where it was marked again meanwhile, that is left to the next one.
+// tries is how often a thing is analyzed for one search where another server is at it too.
+const tries = 3
+
+var errRaced = errors.New("search: another server analyzes the same text again and again")
+
+// analyze makes a thing findable as it stands. Where it was marked again meanwhile, it is found at least as it was read, and the
+// mark stays: whoever writes it without pause keeps nobody from finding it.
 func (e *Engine) analyze(ctx context.Context, w waiting) error {
-	d, found, err := e.docs[w.kind](ctx, w.thing)
-	if err != nil {
-		return err
-	}
-	a := Analyze(d)
-	return e.d.Write(ctx, func(tx *db.Tx) error {
-		n, err := tx.Exec(`DELETE FROM search_later WHERE heap = $1 AND thing = $2 AND seq = $3`, w.heap, w.thing, w.seq)
-		if err == nil && n > 0 && found {
-			a.Put(tx)
+	const newest = `SELECT coalesce(max(seq), 0) FROM search_passage WHERE heap = $1 AND thing = $2`
+	key := []any{w.heap, w.thing}
+	for range tries {
+		var was int64
+		if err := e.d.One(ctx, newest, key, &was); err != nil {
+			return err
 		}
-		return err
-	})
+		d, found, err := e.docs[w.kind](ctx, w.thing)
+		if err != nil {
+			return err
+		}
+		a, raced := Analyze(d), false
+		err = e.d.Write(ctx, func(tx *db.Tx) error {
+			tx.Numbered(w.heap, func(seq int64) error { // the heap's counter is locked: nothing is marked, put or removed meanwhile
+				var mark, is int64
+				raced = false
+				err := tx.One(`SELECT seq FROM search_later WHERE heap = $1 AND thing = $2`, key, &mark)
+				switch {
+				case db.IsNone(err): // it was put, or removed
+					return nil
+				case err != nil:
+				case mark == w.seq:
+					err = unmark(tx, w.heap, w.thing)
+				default: // what another server has put may have been read later than this
+					err = tx.One(newest, key, &is)
+					raced = is != was
+				}
+				if err != nil || raced || !found {
+					return err
+				}
+				return a.write(tx, seq)
+			})
+			return nil
+		})
+		if err != nil || !raced {
+			return err
+		}
+	}
+	return errRaced
+}
+
+// unmark lets a thing wait no more.
+func unmark(tx *db.Tx, heap, thing string) error {
+	_, err := tx.Exec(`DELETE FROM search_later WHERE heap = $1 AND thing = $2`, heap, thing)
+	return err
 }
 
 // settled are the counters of heaps in which nothing waits any more; behind tells that something does, for it couldn't be written.

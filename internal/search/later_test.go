@@ -14,13 +14,17 @@ import (
 
 // shelf is a kind of things whose texts are kept elsewhere and analyzed late.
 type shelf struct {
-	mu    sync.Mutex
-	texts map[string]string
-	asked int
-	err   error
+	mu        sync.Mutex
+	texts     map[string]string
+	asked     int
+	err       error
+	meanwhile func() // happens after a text was read and before it is analyzed
 }
 
 func (s *shelf) doc(_ context.Context, id string) (Doc, bool, error) {
+	if meanwhile := s.meanwhile; meanwhile != nil {
+		defer func() { s.meanwhile = nil; meanwhile() }()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked++
@@ -99,6 +103,67 @@ func TestLaterThatFailsIsTold(t *testing.T) {
 		s.err = nil
 		if r, err = e.Find(t.Context(), []string{"h"}, nil, "whale", 10); err != nil || len(r.Hits) != 1 || r.Note != "" {
 			t.Errorf("%+v %v", r, err)
+		}
+	})
+}
+
+// Who writes a long text without pause keeps nobody from finding what was written before the search began.
+func TestLaterIsFoundWhileItIsWrittenOn(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := &shelf{texts: map[string]string{}}
+		e := New(d, 1<<30)
+		NewService(e, Source{Kind: "book", Doc: s.doc})
+		s.write(t, d, "a", "whale 0")
+		for i := range 3 {
+			s.meanwhile = func() { s.write(t, d, "a", fmt.Sprint("whale ", i+1)) }
+			r, err := e.Find(t.Context(), []string{"h"}, nil, fmt.Sprint(i), 10)
+			if err != nil || len(r.Hits) != 1 || r.Note != "" {
+				t.Errorf("%d: %+v %v", i, r, err)
+			}
+		}
+		if got := find(t, e, "h", "3"); !slices.Equal(got, []string{"a"}) {
+			t.Errorf("the last one: %q", got)
+		}
+	})
+}
+
+// What was read of a text is worth nothing once the thing was removed, put with a short text, or put by another server that read later.
+func TestLaterBringsNothingOldBack(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		for name, meanwhile := range map[string]func(tx *db.Tx){
+			"removed": func(tx *db.Tx) { Remove(tx, "h", "a") },
+			"put":     func(tx *db.Tx) { Analyze(Doc{Heap: "h", Thing: "a", Kind: "book", Body: "harpoon"}).Put(tx) },
+		} {
+			s := &shelf{texts: map[string]string{}}
+			e := New(d, 1<<30)
+			NewService(e, Source{Kind: "book", Doc: s.doc})
+			s.write(t, d, "a", "whale")
+			s.meanwhile = func() {
+				if err := d.Write(t.Context(), func(tx *db.Tx) error { meanwhile(tx); return nil }); err != nil {
+					t.Error(err)
+				}
+			}
+			if got := find(t, e, "h", "whale"); len(got) > 0 {
+				t.Errorf("%s: %q", name, got)
+			}
+		}
+		s := &shelf{texts: map[string]string{}}
+		e, other := New(d, 1<<30), New(d, 1<<30)
+		NewService(e, Source{Kind: "book", Doc: s.doc})
+		NewService(other, Source{Kind: "book", Doc: s.doc})
+		s.write(t, d, "a", "whale")
+		s.meanwhile = func() {
+			s.meanwhile = nil
+			s.write(t, d, "a", "harpoon")
+			find(t, other, "h", "harpoon")
+			s.write(t, d, "a", "ship")
+		}
+		if err := e.settle(t.Context(), []string{"h"}); err != nil {
+			t.Error(err)
+		}
+		var n int
+		if err := d.One(t.Context(), `SELECT count(*) FROM search_passage WHERE heap = 'h' AND thing = 'a' AND tok LIKE '%whale%'`, nil, &n); err != nil || n > 0 {
+			t.Errorf("the oldest text is found again: %d, %v", n, err)
 		}
 	})
 }

@@ -101,7 +101,14 @@ func (a Analyzed) Put(tx *db.Tx) {
 	if a.fresh && len(a.passages) == 0 {
 		return
 	}
-	tx.Numbered(a.heap, func(seq int64) error { return a.write(tx, seq) })
+	tx.Numbered(a.heap, func(seq int64) error {
+		if !a.fresh {
+			if err := unmark(tx, a.heap, a.thing); err != nil {
+				return err
+			}
+		}
+		return a.write(tx, seq)
+	})
 }
 
 func (a Analyzed) write(tx *db.Tx, seq int64) error {
@@ -129,7 +136,12 @@ func (a Analyzed) write(tx *db.Tx, seq int64) error {
 
 // Remove makes the thing unfindable when tx commits. It's no error if it never was findable.
 func Remove(tx *db.Tx, heap, thing string) {
-	tx.Numbered(heap, func(seq int64) error { return markGone(tx, heap, thing, 0, seq) })
+	tx.Numbered(heap, func(seq int64) error {
+		if err := unmark(tx, heap, thing); err != nil {
+			return err
+		}
+		return markGone(tx, heap, thing, 0, seq)
+	})
 }
 
 // markGone marks the passages of a thing from part on. The rows stay, as that is how replicas learn of it.

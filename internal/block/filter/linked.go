@@ -21,12 +21,13 @@ func Linked(tx *db.Tx, ids ...string) error {
 }
 
 // Unlinked marks those of the blocks that no relation leads from or to any more, after some were taken away. Two writes that
-// each take away one of the last two wait for each other at the block's row: the second one sees that both are gone.
+// each take away one of the last two wait for each other at the block's row: the second one sees that both are gone. They wait
+// whatever the mark is, since a third one that marks the block as linked may not be seen yet.
 func Unlinked(tx *db.Tx, ids ...string) error {
 	for part := range slices.Chunk(ids, atOnce) {
 		args := db.Args{}
 		list := args.List(padded(part))
-		rows, err := tx.Query(`SELECT id FROM block WHERE linked = 1 AND id IN `+list+` ORDER BY id`+tx.ForUpdate(), args...)
+		rows, err := tx.Query(`SELECT id FROM block WHERE id IN `+list+` ORDER BY id`+tx.ForUpdate(), args...)
 		if err != nil {
 			return err
 		}

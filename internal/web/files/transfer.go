@@ -209,7 +209,7 @@ func (s *Server) uploadParts(ctx context.Context, form *multipart.Reader, heap s
 		if out.Count == filesAtOnce {
 			return nil, fault.New(fault.Invalid, "a form may bring at most %d files: the first %d are stored, send the others by another", filesAtOnce, filesAtOnce)
 		}
-		one, err := s.uploadOne(ctx, p, name, heap, -1)
+		one, err := s.uploadOne(ctx, ofForm{p}, name, heap, -1)
 		if err != nil {
 			if f := fault.From(err); out.Count > 0 && f.Kind != fault.Internal {
 				f.Message += " (at the file " + name + "; the files before it are stored)"
@@ -222,6 +222,17 @@ func (s *Server) uploadParts(ctx context.Context, form *multipart.Reader, heap s
 		return nil, fault.Bad("file", "is missing: choose a file")
 	}
 	return rawjson.Marshal(out)
+}
+
+// ofForm is a part of a form: where the form ends within it, or is none any more, the client is at fault.
+type ofForm struct{ io.Reader }
+
+func (p ofForm) Read(b []byte) (int, error) {
+	n, err := p.Reader.Read(b)
+	if err != nil && err != io.EOF { //nolint:errorlint // io.EOF itself ends a part
+		err = partFault(err)
+	}
+	return n, err
 }
 
 // partFault words what is wrong with a form, unless the connection is at fault.
