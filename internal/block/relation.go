@@ -100,40 +100,19 @@ func links(tx *db.Tx, id string, was, is []string) error {
 	return filter.Unlinked(tx, append(gone, id)...)
 }
 
-// padded repeats the last id, so that lists of few lengths make few statements.
-func padded(ids []string) []string {
-	n := 20
-	if len(ids) > n {
-		n = atOnce
-	}
-	out := make([]string, n)
-	for i := range out {
-		out[i] = ids[min(i, len(ids)-1)]
-	}
-	return out
-}
+// padded is db.Padded to the lengths of this package.
+func padded(ids []string) []string { return db.Padded(ids, 20, atOnce) }
 
 // set gives the ids that a block is related to by relations that were set, sorted.
 func setTo(rows rowsQuery, id, relKind string) ([]string, error) {
 	return column(rows, `SELECT to_block FROM relation WHERE from_block = $1 AND kind = $2 AND origin = 'set' ORDER BY to_block`, id, relKind)
 }
 
+// column reads rows of one text each, sorted; an empty list, not nil, where there are none.
 func column(rows rowsQuery, q string, args ...any) ([]string, error) {
-	found, err := rows(q, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer found.Close()
-	list := []string{}
-	for found.Next() {
-		var v string
-		if err := found.Scan(&v); err != nil {
-			return nil, err
-		}
-		list = append(list, v)
-	}
+	list, err := db.Column(rows(q, args...))
 	slices.Sort(list)
-	return list, found.Err()
+	return append([]string{}, list...), err
 }
 
 // relate sets what a block is related to: exactly these, checked already.

@@ -463,18 +463,8 @@ func (s *Service) setter(blank func() thing) func(ctx context.Context, tx *db.Tx
 // chunk is how many rows are read at a time by their ids: few texts for the statement cache.
 const chunk = 100
 
-// padded repeats the last id up to one of two lengths.
-func padded(ids []string) []string {
-	n := 20
-	if len(ids) > n {
-		n = chunk
-	}
-	out := make([]string, n)
-	for i := range out {
-		out[i] = ids[min(i, len(ids)-1)]
-	}
-	return out
-}
+// padded is db.Padded to the lengths of this package.
+func padded(ids []string) []string { return db.Padded(ids, 20, chunk) }
 
 // offset reads a cursor that counts rows.
 func offset(cursor string) (int, error) {

@@ -128,21 +128,10 @@ func (e *episode) link(tx *db.Tx) error {
 }
 
 func (e *episode) readPeople(query rowsQuery) error {
-	rows, err := query(`SELECT person FROM episode_person WHERE episode = $1`, e.ID)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	e.People = []string{}
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return err
-		}
-		e.People = append(e.People, id)
-	}
-	slices.Sort(e.People)
-	return rows.Err()
+	list, err := db.Column(query(`SELECT person FROM episode_person WHERE episode = $1`, e.ID))
+	slices.Sort(list)
+	e.People = append([]string{}, list...)
+	return err
 }
 
 // person is somebody the owner knows.

@@ -3,6 +3,7 @@ package db
 import (
 	"database/sql"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -26,6 +27,34 @@ func (a *Args) List(vs []string) string {
 		marks[i] = a.Add(v)
 	}
 	return "(" + strings.Join(marks, ", ") + ")"
+}
+
+// Padded repeats the last value up to the next of some lengths, which rise: so lists of all lengths make few texts of statements,
+// which are prepared once each. A list longer than all of them stays as it is.
+func Padded(vs []string, lengths ...int) []string {
+	for _, n := range lengths {
+		if n >= len(vs) && len(vs) > 0 {
+			return append(slices.Clone(vs), slices.Repeat(vs[len(vs)-1:], n-len(vs))...)
+		}
+	}
+	return vs
+}
+
+// Column reads rows of one text each and closes them; it takes what a query gives.
+func Column(rows *sql.Rows, err error) ([]string, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var list []string
+	for rows.Next() {
+		var v string
+		if err := rows.Scan(&v); err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, rows.Err()
 }
 
 // Latest joins one select per item, each with its own ORDER BY and LIMIT, into one result in that order. So every select

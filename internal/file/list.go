@@ -129,18 +129,3 @@ func scan(rows *sql.Rows, err error) (list []*row, _ error) {
 	}
 	return list, rows.Err()
 }
-
-func column(rows *sql.Rows, err error) (list []string, _ error) {
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var v string
-		if err := rows.Scan(&v); err != nil {
-			return nil, err
-		}
-		list = append(list, v)
-	}
-	return list, rows.Err()
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"time"
 
 	"cairn/internal/db"
@@ -13,7 +14,7 @@ import (
 // grace is how long bytes are kept that no file has: longer than any upload of the same bytes lasts, which counts on them.
 const grace = 24 * time.Hour
 
-// atOnce is how many rows one write of the sweep deals with.
+// atOnce is how many rows the sweep deals with at a time.
 const atOnce = 100
 
 // Jobs are the kinds of background work of this package.
@@ -97,7 +98,7 @@ func (s *Service) sweep(ctx context.Context) error {
 		}
 	}
 	for {
-		list, err := column(s.db.Query(ctx, `SELECT object FROM blob_gone ORDER BY object LIMIT 100`))
+		list, err := db.Column(s.db.Query(ctx, `SELECT object FROM blob_gone ORDER BY object LIMIT `+strconv.Itoa(atOnce)))
 		if err != nil || len(list) == 0 {
 			return err
 		}
@@ -122,7 +123,7 @@ func (s *Service) sweep(ctx context.Context) error {
 func (s *Service) giveUp(ctx context.Context) (n int, err error) {
 	cutoff := s.db.Now() - grace.Microseconds()
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
-		rows, err := column(tx.Query(`SELECT sha256 FROM blob WHERE unused_at <= $1 ORDER BY sha256 LIMIT 100`+tx.ForUpdate(), cutoff))
+		rows, err := db.Column(tx.Query(`SELECT sha256 FROM blob WHERE unused_at <= $1 ORDER BY sha256 LIMIT `+strconv.Itoa(atOnce)+tx.ForUpdate(), cutoff))
 		if n = len(rows); err != nil {
 			return err
 		}

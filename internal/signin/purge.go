@@ -2,25 +2,11 @@ package signin
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 
 	"cairn/internal/db"
 )
-
-// texts reads rows of one text each and closes them.
-func texts(rows *sql.Rows) (list []string, err error) {
-	defer rows.Close()
-	for rows.Next() {
-		var s string
-		if err := rows.Scan(&s); err != nil {
-			return nil, err
-		}
-		list = append(list, s)
-	}
-	return list, rows.Err()
-}
 
 // Purge deletes challenges and sessions that have expired, a bounded number at a time, and accounts that nobody has admitted
 // for 30 days.
@@ -36,11 +22,7 @@ func Purge(ctx context.Context, d *db.DB) error {
 			}
 		}
 	}
-	rows, err := d.Query(ctx, `SELECT id FROM account WHERE admitted_at IS NULL AND created_at < $1 ORDER BY created_at LIMIT 1000`, d.Now()-waitingLasts)
-	if err != nil {
-		return err
-	}
-	old, err := texts(rows)
+	old, err := db.Column(d.Query(ctx, `SELECT id FROM account WHERE admitted_at IS NULL AND created_at < $1 ORDER BY created_at LIMIT 1000`, d.Now()-waitingLasts))
 	if err != nil {
 		return err
 	}

@@ -136,11 +136,7 @@ func (s *Service) end(ctx, as context.Context, where string, args ...any) (n int
 }
 
 func endIn(as context.Context, tx *db.Tx, where string, args ...any) (int, error) {
-	rows, err := tx.Query(`DELETE FROM session WHERE `+where+` RETURNING id`, args...)
-	if err != nil {
-		return 0, err
-	}
-	ids, err := texts(rows)
+	ids, err := db.Column(tx.Query(`DELETE FROM session WHERE `+where+` RETURNING id`, args...))
 	if err != nil {
 		return 0, err
 	}

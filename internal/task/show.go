@@ -70,18 +70,8 @@ func (s *Service) cards(table, path string) func(ctx context.Context, ids []stri
 	}
 }
 
-// padded repeats the last id up to one of two lengths, so that the statements' texts are two, not a hundred.
-func padded(ids []string) []string {
-	n := 20
-	if len(ids) > n {
-		n = chunk
-	}
-	out := make([]string, n)
-	for i := range out {
-		out[i] = ids[min(i, len(ids)-1)]
-	}
-	return out
-}
+// padded is db.Padded to the lengths of this package.
+func padded(ids []string) []string { return db.Padded(ids, 20, chunk) }
 
 func (s *Service) visibleTask(ctx context.Context, id string) (*row, bool, error) {
 	t := &row{}

@@ -50,20 +50,5 @@ func alone(block string) string {
 	return `NOT EXISTS (SELECT 1 FROM relation r WHERE r.from_block = ` + block + `.id AND r.kind <> 'file') AND NOT EXISTS (SELECT 1 FROM relation r WHERE r.to_block = ` + block + `.id)`
 }
 
-// padded repeats the last id, so that lists of few lengths make few statements.
-func padded(ids []string) []string {
-	if len(ids) == 0 {
-		return ids
-	}
-	n := 1
-	for _, size := range []int{20, atOnce, Most} {
-		if len(ids) > n {
-			n = size
-		}
-	}
-	out := make([]string, n)
-	for i := range out {
-		out[i] = ids[min(i, len(ids)-1)]
-	}
-	return out
-}
+// padded is db.Padded to the lengths of this package.
+func padded(ids []string) []string { return db.Padded(ids, 1, 20, atOnce, Most) }

@@ -184,21 +184,9 @@ func Count(ctx context.Context, d *db.DB, q Query, limit int) (n int, more bool,
 }
 
 // Below gives a tag's id and those of the tags and collections below it at any depth, at most as many as most.
-func Below(ctx context.Context, d *db.DB, id string, most int) (ids []string, err error) {
-	rows, err := d.Query(ctx, `WITH RECURSIVE down(id) AS (SELECT CAST($1 AS TEXT) UNION SELECT b.id FROM down JOIN relation r ON r.to_block = down.id AND r.kind = 'tag'
-		JOIN block b ON b.id = r.from_block AND b.type IN ('tag', 'collection') AND b.trashed_at IS NULL) SELECT id FROM down LIMIT `+strconv.Itoa(most), id)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		ids = append(ids, id)
-	}
-	return ids, rows.Err()
+func Below(ctx context.Context, d *db.DB, id string, most int) ([]string, error) {
+	return db.Column(d.Query(ctx, `WITH RECURSIVE down(id) AS (SELECT CAST($1 AS TEXT) UNION SELECT b.id FROM down JOIN relation r ON r.to_block = down.id AND r.kind = 'tag'
+		JOIN block b ON b.id = r.from_block AND b.type IN ('tag', 'collection') AND b.trashed_at IS NULL) SELECT id FROM down LIMIT `+strconv.Itoa(most), id))
 }
 
 // Children counts the blocks right below tags: all, which an index alone tells, less those in the trash, which are few. The

@@ -14,24 +14,13 @@ import (
 // search knows of it, and its texts in the record of changes. What other blocks say of it stays theirs: a mention of it leads
 // nowhere, and its children lose a parent.
 func Block(tx *db.Tx, heap, id string) error {
-	ends := []string{}
+	var ends []string
 	for _, q := range []string{`DELETE FROM relation WHERE from_block = $1 RETURNING to_block`, `DELETE FROM relation WHERE to_block = $1 RETURNING from_block`} {
-		rows, err := tx.Query(q, id)
+		list, err := db.Column(tx.Query(q, id))
 		if err != nil {
 			return err
 		}
-		for rows.Next() {
-			var end string
-			if err := rows.Scan(&end); err != nil {
-				_ = rows.Close()
-				return err
-			}
-			ends = append(ends, end)
-		}
-		_ = rows.Close()
-		if err := rows.Err(); err != nil {
-			return err
-		}
+		ends = append(ends, list...)
 	}
 	slices.Sort(ends)
 	if err := filter.Unlinked(tx, slices.Compact(ends)...); err != nil {
