@@ -11,6 +11,7 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -156,9 +157,13 @@ func (b *Inbox) Sweep(age time.Duration) error {
 // full words an error where the disk has no room.
 func full(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		f := fault.Wrap(fault.Unavailable, err, "the server has no room for the file: free some, or ask who runs it").With("reason", "no_room")
-		f.Status = 507 // Insufficient Storage, RFC 4918
-		return f
+		return noRoom(err)
 	}
 	return err
+}
+
+func noRoom(err error) error {
+	f := fault.Wrap(fault.Unavailable, err, "the server has no room for the file: free some, or ask who runs it").With("reason", "no_room")
+	f.Status = http.StatusInsufficientStorage
+	return f
 }

@@ -97,9 +97,7 @@ func (s *bucket) word(err error) error {
 		return err
 	}
 	if r := minio.ToErrorResponse(err); r.StatusCode == http.StatusInsufficientStorage || r.Code == "XMinioStorageFull" {
-		f := fault.Wrap(fault.Unavailable, err, "the server has no room for the file: free some, or ask who runs it").With("reason", "no_room")
-		f.Status = http.StatusInsufficientStorage
-		return f
+		return noRoom(err)
 	}
 	return fault.Wrap(fault.Unavailable, fmt.Errorf("the bucket %s: %w", s.name, err), "the store of files does not answer right now; try again in a moment").With("reason", "unavailable")
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -140,7 +141,7 @@ func (s *Service) query(ctx context.Context, h who.Heap, r *row) (q filter.Query
 				return q, "", err
 			}
 			if len(q.Tags) > maxTags {
-				q.Tags, note = q.Tags[:maxTags], "only the first 200 tags below the view's are looked at"
+				q.Tags, note = q.Tags[:maxTags], fmt.Sprintf("only the first %d tags below the view's are looked at", maxTags)
 			}
 		}
 	}
@@ -153,11 +154,19 @@ func (s *Service) query(ctx context.Context, h who.Heap, r *row) (q filter.Query
 		for i, hit := range found.Hits {
 			q.Among[i] = hit.Thing
 		}
-		if note = found.Note; found.More {
-			note = "only the best 1,200 that the words find are looked at"
+		if note = and(note, found.Note); found.More {
+			note = and(note, fmt.Sprintf("only the best %d that the words find are looked at", filter.Most))
 		}
 	}
 	return q, note, nil
+}
+
+// and puts a note beside what was to be said already.
+func and(note, more string) string {
+	if note == "" || more == "" {
+		return note + more
+	}
+	return note + "; " + more
 }
 
 // page puts one page of blocks into the answer.
@@ -209,7 +218,7 @@ func (s *Service) groups(ctx context.Context, h who.Heap, r *row, q filter.Query
 	}
 	if len(values) > maxGroups {
 		values = values[:maxGroups]
-		out.Note = "the board has more than 50 groups: only the first are shown"
+		out.Note = and(out.Note, fmt.Sprintf("the board has more than %d groups: only the first are shown", maxGroups))
 	}
 	var refs []string
 	for _, v := range values {

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"cairn/internal/apptest"
 	"cairn/internal/fault"
+	"cairn/internal/search"
 )
 
 type m map[string]any
@@ -301,5 +303,19 @@ func TestViewsStayInTheirHeap(t *testing.T) {
 		call[page](t, a, guest, "run_view", m{"view_id": both.ID})
 		a.Fails(t, guest, "save_view", say(m{"view_id": both.ID, "name": "x"}), fault.Conflict)
 		a.Fails(t, guest, "delete_view", say(m{"view_id": both.ID}), fault.Conflict)
+	})
+}
+
+func TestNoNoteHidesAnother(t *testing.T) {
+	each(t, func(t *testing.T, a *apptest.App, ctx context.Context) {
+		top := call[shown](t, a, ctx, "create_block", m{"type": "tag", "title": "top"}).ID
+		for i := range 200 {
+			a.Call(t, ctx, "create_block", say(m{"type": "tag", "title": "below " + strconv.Itoa(i), "tags": []string{top}}))
+		}
+		v := call[shown](t, a, ctx, "save_view", m{"name": "all", "filter": m{"tag": top, "deep": true, "words": "---"}})
+		p := call[page](t, a, ctx, "run_view", m{"view_id": v.ID})
+		if want := "only the first 200 tags below the view's are looked at; " + search.NoteNothing; p.Note != want || p.Count != 0 {
+			t.Errorf("%d blocks, %q", p.Count, p.Note)
+		}
 	})
 }

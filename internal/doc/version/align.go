@@ -248,7 +248,7 @@ func (a *aligner) anchors(olds []item, fresh []*doc.Node) [][2]int {
 
 // rising gives a longest run of pairs whose second numbers rise.
 func rising(pairs [][2]int) [][2]int {
-	tails, before := []int{}, make([]int, len(pairs))
+	tails, before := []int{}, make([]int, len(pairs)) // tails[k]: place in pairs of the last of the best run of length k+1
 	for i, p := range pairs {
 		k, _ := slices.BinarySearchFunc(tails, p[1], func(t, old int) int { return pairs[t][1] - old })
 		before[i] = -1

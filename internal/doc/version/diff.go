@@ -143,35 +143,18 @@ func (c *Changes) disorder(up string, a, b []*doc.Node, now map[string]*doc.Node
 			at[n.ID] = i
 		}
 	}
-	var ids []string
-	for _, n := range b {
-		if _, ok := at[n.ID]; ok {
-			ids = append(ids, n.ID)
+	var places [][2]int // in b, in a
+	for i, n := range b {
+		if old, ok := at[n.ID]; ok {
+			places = append(places, [2]int{i, old})
 		}
 	}
-	tails := []int{} // tails[k]: place in ids of the last of the best run of length k+1
-	before := make([]int, len(ids))
-	for i, id := range ids {
-		k, _ := slices.BinarySearchFunc(tails, at[id], func(t, old int) int { return at[ids[t]] - old })
-		before[i] = -1
-		if k > 0 {
-			before[i] = tails[k-1]
-		}
-		if k == len(tails) {
-			tails = append(tails, i)
+	stay := rising(places)
+	for _, p := range places {
+		if len(stay) > 0 && stay[0] == p {
+			stay = stay[1:]
 		} else {
-			tails[k] = i
-		}
-	}
-	stays := make([]bool, len(ids))
-	if len(tails) > 0 {
-		for i := tails[len(tails)-1]; i >= 0; i = before[i] {
-			stays[i] = true
-		}
-	}
-	for i, id := range ids {
-		if !stays[i] {
-			c.shuffled[id] = up
+			c.shuffled[b[p[0]].ID] = up
 		}
 	}
 }
