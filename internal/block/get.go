@@ -20,7 +20,7 @@ type getOut struct {
 	Relations []Relation `json:"relations"` // out: tags, and blocks mentioned
 	Backlinks []Relation `json:"backlinks"` // in: children, and blocks that mention this one
 	More      bool       `json:"more_relations,omitempty"`
-	Files     []string   `json:"files"` // ids of files that the document shows or links to
+	Files     []string   `json:"files"` // ids of files that the document shows or links to, at most 200: list_files has all
 }
 
 func (s *Service) get(ctx context.Context, in idIn) (getOut, error) {

@@ -87,12 +87,8 @@ func (s *Service) create(ctx context.Context, in saveIn) (saved, error) {
 			}
 			return err
 		}
-		var n int
-		if err := tx.One(`SELECT count(*) FROM saved_view WHERE heap = $1 AND trashed_at IS NULL`, []any{r.Heap}, &n); err != nil {
+		if err := room(tx, r.Heap); err != nil {
 			return err
-		}
-		if n >= maxViews {
-			return fault.New(fault.Conflict, "the heap has %d views already, the most there may be: delete_view first", n)
 		}
 		r.CreatedAt, r.UpdatedAt = tx.Now, tx.Now
 		if err := insert(tx, r); err != nil {
@@ -103,6 +99,16 @@ func (s *Service) create(ctx context.Context, in saveIn) (saved, error) {
 		return nil
 	})
 	return out, err
+}
+
+// room refuses one more view where a heap has as many as it may.
+func room(tx *db.Tx, heap string) error {
+	var n int
+	err := tx.One(`SELECT count(*) FROM saved_view WHERE heap = $1 AND trashed_at IS NULL`, []any{heap}, &n)
+	if err == nil && n >= maxViews {
+		err = fault.New(fault.Conflict, "the heap has %d views already, the most there may be: delete_view first", n)
+	}
+	return err
 }
 
 // asked finds the view that a create asks for once more, such as after an answer that was lost: of the same name, and the same in
@@ -355,6 +361,7 @@ func setBack(ctx context.Context, tx *db.Tx, id string, fields map[string]json.R
 	if err != nil {
 		return err
 	}
+	old := r.TrashedAt
 	for f, v := range fields {
 		var err error
 		switch f {
@@ -386,6 +393,11 @@ func setBack(ctx context.Context, tx *db.Tx, id string, fields map[string]json.R
 	}
 	if err := r.whole(); err != nil {
 		return fault.New(fault.Conflict, "the view would lack what its layout needs by now")
+	}
+	if old != nil && r.TrashedAt == nil {
+		if err := room(tx, r.Heap); err != nil {
+			return err
+		}
 	}
 	return update(ctx, tx, r)
 }

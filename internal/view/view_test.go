@@ -319,3 +319,30 @@ func TestNoNoteHidesAnother(t *testing.T) {
 		}
 	})
 }
+
+func TestUndoKeepsTheMostViewsOfAHeap(t *testing.T) {
+	each(t, func(t *testing.T, a *apptest.App, ctx context.Context) {
+		gone := call[shown](t, a, ctx, "save_view", m{"name": "gone"}).ID
+		a.Call(t, ctx, "delete_view", say(m{"view_id": gone}))
+		changes := call[struct{ Changes []struct{ ID string } }](t, a, ctx, "list_changes", m{"thing": gone, "limit": 1}).Changes
+		last := ""
+		for i := range 500 {
+			last = call[shown](t, a, ctx, "save_view", m{"name": strconv.Itoa(i)}).ID
+		}
+		a.Fails(t, ctx, "save_view", `{"name":"one more"}`, fault.Conflict)
+		undo := func() (out struct {
+			Undone []struct{ ID string }
+			Left   []struct{ Why string }
+		}) {
+			apptest.Decode(t, a.Call(t, ctx, "undo_change", say(m{"change_id": changes[0].ID})), &out)
+			return out
+		}
+		if out := undo(); len(out.Undone) != 0 || len(out.Left) != 1 || !strings.Contains(out.Left[0].Why, "500 views") {
+			t.Errorf("%+v", out)
+		}
+		a.Call(t, ctx, "delete_view", say(m{"view_id": last}))
+		if out := undo(); len(out.Left) != 0 {
+			t.Errorf("%+v", out)
+		}
+	})
+}
