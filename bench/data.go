@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -51,15 +52,7 @@ func (b *bench) seed(ctx context.Context, name string, n int, long bool) (folder
 
 // in opens a folder, makes its token, lets fill put something there, and gives vectors to it.
 func (b *bench) in(ctx context.Context, f *folder, fill func(context.Context, *app.App, caller) error) error {
-	c, err := config.Load(map[string]string{"data": f.dir}, func(string) (string, bool) { return "", false })
-	if err != nil {
-		return err
-	}
-	a, err := app.Open(ctx, c, app.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return err
-	}
-	err = func() error {
+	return b.open(ctx, f, func(a *app.App) error {
 		owner, err := a.Accounts.Owner(ctx, "", true)
 		if err != nil {
 			return err
@@ -78,23 +71,38 @@ func (b *bench) in(ctx context.Context, f *folder, fill func(context.Context, *a
 		if err := fill(ctx, a, call); err != nil {
 			return err
 		}
-		m, err := made.NewVectors(ctx, made.Question)
-		if err != nil {
-			return err
-		}
-		if err := m.Fill(ctx, a.DB); err != nil {
-			return err
-		}
-		if err := meaning.Remake(ctx, a.DB); err != nil { // sees that nothing lacks vectors, and keeps that
-			return err
-		}
-		return a.Jobs.Due(ctx)
-	}()
-	if cerr := a.Close(); err == nil {
-		err = cerr
+		return embedded(ctx, a)
+	})
+}
+
+// open opens a folder for as long as do takes.
+func (b *bench) open(ctx context.Context, f *folder, do func(*app.App) error) error {
+	c, err := config.Load(map[string]string{"data": f.dir}, func(string) (string, bool) { return "", false })
+	if err != nil {
+		return err
 	}
+	a, err := app.Open(ctx, c, app.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	err = errors.Join(do(a), a.Close())
 	settle()
 	return err
+}
+
+// embedded gives made-up vectors to all that has none, so that no server begins by embedding it.
+func embedded(ctx context.Context, a *app.App) error {
+	m, err := made.NewVectors(ctx, made.Question)
+	if err != nil {
+		return err
+	}
+	if err := m.Fill(ctx, a.DB); err != nil {
+		return err
+	}
+	if err := meaning.Remake(ctx, a.DB); err != nil { // sees that nothing lacks vectors, and keeps that
+		return err
+	}
+	return a.Jobs.Due(ctx)
 }
 
 // operate runs an operation as the caller in ctx and reads what it gives.

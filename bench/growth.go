@@ -10,6 +10,7 @@ import (
 
 	"cairn/bench/made"
 	"cairn/bench/table"
+	"cairn/internal/app"
 )
 
 // grown is one size of the data and what was measured on it.
@@ -55,7 +56,11 @@ func (b *bench) growth(ctx context.Context) error {
 
 func (b *bench) growRound(ctx context.Context, g *grown, round int) error {
 	f := g.folder
-	if !g.large {
+	if g.large && round > 0 { // what the round before created
+		if err := b.open(ctx, &f, func(a *app.App) error { return embedded(ctx, a) }); err != nil {
+			return err
+		}
+	} else if !g.large {
 		c, err := b.copyOf(f)
 		if err != nil {
 			return err
@@ -174,7 +179,7 @@ func (b *bench) reportGrowth(sizes []*grown) {
 		s.Add(number(float64(g.tasks)), fmt.Sprintf("%.2f", slices.Max(g.cold).Seconds()), fmt.Sprintf("%.2f", slices.Max(g.coldCPU).Seconds()), millis(float64(g.search.wait(.5))), millis(float64(g.search.wait(.95))), number(micros(g.searchCPU)),
 			millis(float64(g.content.wait(.5))), millis(float64(g.content.wait(.95))), millis(float64(g.find.wait(.5))), millis(float64(g.find.wait(.95))), mebi(float64(g.rss)))
 	}
-	t.Note = fmt.Sprintf("Long tasks. %d rounds, the sizes in turn, %s requests of each kind at %d connections in a fresh server. The largest folder grows by what its rounds create; the others are fresh each round.",
+	t.Note = fmt.Sprintf("Long tasks. %d rounds, the sizes in turn, %s requests of each kind at %d connections in a fresh server. The largest folder grows by what its rounds create, which gets made-up vectors between them; the others are fresh each round.",
 		b.size.growRounds, number(float64(b.size.growReqs)), connections)
 	s.Note = fmt.Sprintf("Five words a query, %s different queries of each kind, one at a time, timed by the client over HTTP. Words are drawn as they occur in the tasks' text (Zipf 1.1, %s words), the commonest in most tasks; "+
 		"beside that from the ranks 60 to 600. The first search loads the heap, in a fresh process with the file in the system's cache: the slowest of %d. RSS is with the heap loaded, after these searches.",
