@@ -94,7 +94,7 @@ func (s *Service) load(ctx context.Context, id string) (*row, error) {
 	r := &row{}
 	err := s.db.One(ctx, `SELECT `+columns+from+`WHERE k.id = $1`, []any{strings.ToLower(id)}, r.dest()...)
 	if _, granted := who.From(ctx).ByID(r.Heap); db.IsNone(err) || err == nil && !granted {
-		e := fault.New(fault.NotFound, "there is no file with the id %s", id)
+		e := fault.New(fault.NotFound, "there is no file with the id %s: list_files shows those there are", id)
 		e.Field = "file_id"
 		return nil, e
 	}

@@ -79,9 +79,10 @@ type site struct {
 	web    *web.Server
 	cookie string
 
-	mu     sync.Mutex
-	called []string         // operations that were called, with the names of their arguments
-	faults map[string]error // what operations answer instead
+	mu      sync.Mutex
+	called  []string          // operations that were called, with the names of their arguments
+	faults  map[string]error  // what operations answer instead
+	answers map[string]string // other answers than those above
 }
 
 // newSite makes a site; name stands in every name that somebody else chose.
@@ -92,7 +93,7 @@ func newSite(t testing.TB, name string) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &site{faults: map[string]error{}}
+	x := &site{faults: map[string]error{}, answers: map[string]string{}}
 	x.Server = httptest.NewUnstartedServer(nil)
 	public := &url.URL{Scheme: "http", Host: x.Listener.Addr().String()}
 	accounts := account.New(d, 90*24*time.Hour)
@@ -119,6 +120,9 @@ func newSite(t testing.TB, name string) *site {
 			x.mu.Lock()
 			defer x.mu.Unlock()
 			x.called = append(x.called, n+" "+strings.Join(args, " "))
+			if other := x.answers[n]; other != "" {
+				return json.RawMessage(other), x.faults[n]
+			}
 			return json.RawMessage(answer), x.faults[n]
 		}))
 	}

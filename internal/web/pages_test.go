@@ -395,9 +395,18 @@ func TestTheListTellsWhatItShows(t *testing.T) {
 	if c := x.calls(); !slices.Contains(c, "list_blocks heap limit pinned tag") {
 		t.Errorf("called %v", c)
 	}
-	if a = x.ask(t, "GET", "/docs?q=nothing", ""); !strings.Contains(a.text, "Nothing was found") {
+	if a = x.ask(t, "GET", "/docs?q=nothing", ""); !strings.Contains(a.text, "Nothing was found") || strings.Contains(a.text, "narrow a search") {
 		t.Error("a search that finds nothing doesn't say so")
 	}
+	x.answers["search_blocks"] = `{"count":0,"blocks":[],"note":"the query has no searchable characters"}`
+	if a = x.ask(t, "GET", "/docs?q=---&pinned=1", ""); !strings.Contains(a.text, "no searchable characters") || !strings.Contains(a.text, "narrow a search") {
+		t.Error("a search doesn't say how it was taken")
+	}
+	x.answers["list_blocks"] = `{"count":0,"blocks":[],"next_cursor":"c9"}`
+	if a = x.ask(t, "GET", "/docs?type=tag", ""); !strings.Contains(a.text, "cursor=c9") || strings.Contains(a.text, "Nothing was found") {
+		t.Error("a page without blocks ends the list, though more may come")
+	}
+	delete(x.answers, "list_blocks")
 	x.calls()
 	x.ask(t, "GET", "/blocks/b1?part=2&version=2&authors=1", "")
 	if c := x.calls(); !slices.Contains(c, "show_document authors block_id part version") {

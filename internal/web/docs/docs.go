@@ -193,6 +193,9 @@ func list(q *Request) (*ListPage, error) {
 		return nil, err
 	}
 	p.Blocks, p.Note = found.Blocks, found.Note
+	if p.Query != "" && (p.Pinned || p.Unlinked) {
+		p.Note = strings.TrimSpace("Pinned and Unlinked don't narrow a search: all that has the words is listed. " + p.Note)
+	}
 	for i := range p.Blocks {
 		p.Blocks[i].HeapName = names[p.Blocks[i].Heap]
 	}

@@ -123,7 +123,7 @@ func (a arriving) Read(b []byte) (int, error) {
 	if err != nil {
 		_ = a.rc.SetReadDeadline(time.Time{})
 		if !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			err = fault.Wrap(fault.InvalidRequest, err, "the upload broke off; nothing of that file was stored")
+			err = fault.Wrap(fault.InvalidRequest, err, "the upload broke off; nothing of that file was stored: send it again")
 		}
 	}
 	return n, err
@@ -241,7 +241,7 @@ func partFault(err error) error {
 	if errors.As(err, &f) {
 		return err
 	}
-	return fault.Wrap(fault.InvalidRequest, err, "the form could not be read")
+	return fault.Wrap(fault.InvalidRequest, err, "the form could not be read: send it as multipart/form-data (RFC 7578)")
 }
 
 // partNames are the characters that browsers write as escapes in the name of a part (HTML, "multipart form data").
