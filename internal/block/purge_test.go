@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"cairn/internal/apptest"
 	"cairn/internal/block"
@@ -154,4 +156,32 @@ func holding(t *testing.T, a *apptest.App, text string) (where []string) {
 		_ = rows.Close()
 	}
 	return where
+}
+
+// A mention that is written at the very moment its block is deleted for good leaves no relation to nothing: the note would never be
+// unlinked again.
+func TestMentionWrittenAtThePurge(t *testing.T) {
+	each(t, func(t *testing.T, a *apptest.App, ctx context.Context) {
+		for range 15 {
+			to := create(t, a, ctx, m{"title": "to"})
+			a.Call(t, ctx, "delete_block", say(m{"block_id": to.ID}))
+			var wait sync.WaitGroup
+			for i := range 6 {
+				from := create(t, a, ctx, m{"title": "from"})
+				wait.Go(func() {
+					time.Sleep(time.Duration(i) * time.Millisecond)
+					if _, err := a.Runner.Run(ctx, "replace_document", []byte(say(m{"block_id": from.ID, "base_hash": from.Hash, "content": "[to](cairn:block/" + to.ID + ")", "confirm_rebuild": true}))); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			time.Sleep(time.Millisecond)
+			a.Call(t, a.Person(t), "purge_block", say(m{"block_id": to.ID}))
+			wait.Wait()
+			var n int
+			if err := a.DB.One(t.Context(), `SELECT count(*) FROM relation WHERE to_block = $1`, []any{to.ID}, &n); err != nil || n > 0 {
+				t.Fatalf("%d relations to a block that is gone, %v", n, err)
+			}
+		}
+	})
 }

@@ -74,7 +74,7 @@ func (rs refs) store(tx *db.Tx, r *row) error {
 	for part := range slices.Chunk(rs.ids[relMention], atOnce) {
 		args := db.Args{r.ID, tx.Now, r.Heap}
 		if _, err := tx.Exec(`INSERT INTO relation (from_block, to_block, kind, origin, at) SELECT CAST($1 AS TEXT), b.id, 'mention', 'content', CAST($2 AS BIGINT)
-			FROM block b WHERE b.heap = $3 AND b.id <> $1 AND b.id IN `+args.List(padded(part)), args...); err != nil {
+			FROM block b WHERE b.heap = $3 AND b.id <> $1 AND b.id IN `+args.List(padded(part))+tx.ForReference(), args...); err != nil {
 			return err
 		}
 	}

@@ -120,7 +120,7 @@ func (s *Service) write(ctx context.Context, r *row, before *doc.Doc, m made) (w
 	var now row
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		won = false
-		old, err := load(ctx, tx.One, "block_id", r.ID, tx.ForUpdate())
+		old, err := load(ctx, tx.One, "block_id", r.ID, tx.ForEdit())
 		if err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (s *Service) edit(ctx context.Context, id, effect, summary string, trashedT
 			}
 		}
 		var err error
-		if r, err = load(ctx, tx.One, "block_id", id, tx.ForUpdate()); err != nil {
+		if r, err = load(ctx, tx.One, "block_id", id, tx.ForEdit()); err != nil {
 			return err
 		}
 		if err := r.writable(c, trashedToo); err != nil {

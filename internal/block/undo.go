@@ -24,7 +24,7 @@ func (s *Service) Kinds() []change.Kind {
 // fields reads every recorded field of a block.
 func fields(tx *db.Tx, id string) (string, map[string]json.RawMessage, error) {
 	r := &row{}
-	if err := tx.One(`SELECT `+columns+` FROM block b WHERE b.id = $1`+tx.ForUpdate(), []any{id}, r.dest()...); err != nil {
+	if err := tx.One(`SELECT `+columns+` FROM block b WHERE b.id = $1`+tx.ForEdit(), []any{id}, r.dest()...); err != nil {
 		return "", nil, err
 	}
 	f := r.marks()
@@ -53,7 +53,7 @@ func fields(tx *db.Tx, id string) (string, map[string]json.RawMessage, error) {
 // setFields writes recorded fields back.
 func (s *Service) setFields(ctx context.Context, tx *db.Tx, id string, set map[string]json.RawMessage) error {
 	old := &row{}
-	if err := tx.One(`SELECT `+columns+` FROM block b WHERE b.id = $1`+tx.ForUpdate(), []any{id}, old.dest()...); err != nil {
+	if err := tx.One(`SELECT `+columns+` FROM block b WHERE b.id = $1`+tx.ForEdit(), []any{id}, old.dest()...); err != nil {
 		return err
 	}
 	in := inside(tx)

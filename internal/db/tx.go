@@ -70,6 +70,22 @@ func (t *Tx) ForUpdate() string {
 	return ""
 }
 
+// ForEdit is ForUpdate for rows that stay: others may refer to them meanwhile, by ForReference.
+func (t *Tx) ForEdit() string {
+	if t.postgres {
+		return " FOR NO KEY UPDATE"
+	}
+	return ""
+}
+
+// ForReference ends a SELECT of rows that this write refers to: until its commit nobody deletes them.
+func (t *Tx) ForReference() string {
+	if t.postgres {
+		return " FOR KEY SHARE"
+	}
+	return ""
+}
+
 // Try runs fn, a part of this write, so that a fault of it leaves nothing and the rest of the write can go on. PostgreSQL
 // lets nothing follow a statement that failed, except going back to a savepoint.
 func (t *Tx) Try(fn func() error) error {

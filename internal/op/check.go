@@ -157,9 +157,14 @@ func (c *checker) wanted(p *jsonschema.Schema) string {
 		return "true or false"
 	case p.Type == "array":
 		return "a list"
+	case p.Type == "" && len(p.Types) == 0: // of any type
+		return "given"
 	}
 	return "an object"
 }
+
+// plain writes a number with all its digits and without an exponent.
+func plain(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
 func enum(p *jsonschema.Schema) string {
 	parts := make([]string, len(p.Enum))
@@ -254,10 +259,10 @@ func (c *checker) list(p *jsonschema.Schema, path string, list []json.RawMessage
 
 func (c *checker) bounds(p *jsonschema.Schema, path string, n float64) {
 	if p.Minimum != nil && n < *p.Minimum {
-		c.fail(path, "is %v, the least is %v", n, *p.Minimum)
+		c.fail(path, "is %s, the least is %s", plain(n), plain(*p.Minimum))
 	}
 	if p.Maximum != nil && n > *p.Maximum {
-		c.fail(path, "is %v, the most is %v", n, *p.Maximum)
+		c.fail(path, "is %s, the most is %s", plain(n), plain(*p.Maximum))
 	}
 }
 

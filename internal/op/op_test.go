@@ -27,6 +27,7 @@ type probe struct {
 	Kind  string   `json:"kind" rule:"enum=a|b"`
 	Star  *bool    `json:"star"`
 	Items []item   `json:"items" rule:"max=2"`
+	Whole int      `json:"whole" rule:"min=1,max=1000000000"`
 	Clear []string `json:"clear" rule:"enum=due|url"`
 }
 
@@ -54,7 +55,7 @@ func TestEveryFaultOfTheArgumentsIsNamedAtOnce(t *testing.T) {
 		`[]`:            `the arguments must be an object`,
 		`{"name":"ab","due":5,"star":"true","kind":"c"}`:       `due must be a date such as 2026-08-31; star must be true or false; kind is "c", must be one of a, b`,
 		`{"name":"😀😀😀😀😀"}`:                                     `name has 5 characters, at most 4 are allowed`,
-		`{"name":"a","NAME":"b"}`:                              `unknown argument "NAME"; valid are: name, due, url, id, kind, star, items, clear`,
+		`{"name":"a","NAME":"b"}`:                              `unknown argument "NAME"; valid are: name, due, url, id, kind, star, items, whole, clear`,
 		`{"name":"a","name":"b"}`:                              `name is given twice`,
 		`{"name":"a","due":"2026-02-30"}`:                      `due is "2026-02-30", must be a date`,
 		`{"name":"a","url":"javascript:alert(1)"}`:             `url is "javascript:alert(1)", must be an address`,
@@ -62,6 +63,7 @@ func TestEveryFaultOfTheArgumentsIsNamedAtOnce(t *testing.T) {
 		`{"name":"a","items":[{"text":"x"},{"n":0}]}`:          `items[1].n is 0, the least is 1; items[1].text is required and must be a non-empty string`,
 		`{"name":"a","items":[{"text":"x","tex":1}]}`:          `unknown argument "items[0].tex"`,
 		`{"name":"a","items":[{"text":"x","n":1.5}]}`:          `items[0].n must be a whole number`,
+		`{"name":"a","whole":1000000000000}`:                   `whole is 1000000000000, the most is 1000000000`,
 		`{"name":"a","items":[null]}`:                          `items[0] must be an object`,
 		`{"name":"a","items":[{},{},{}]}`:                      `items has 3 elements, at most 2 are allowed`,
 		`{"name":"a","clear":["name"]}`:                        `clear[0] is "name", must be one of due, url`,

@@ -27,7 +27,7 @@ func Unlinked(tx *db.Tx, ids ...string) error {
 	for part := range slices.Chunk(ids, atOnce) {
 		args := db.Args{}
 		list := args.List(padded(part))
-		rows, err := tx.Query(`SELECT id FROM block WHERE id IN `+list+` ORDER BY id`+tx.ForUpdate(), args...)
+		rows, err := tx.Query(`SELECT id FROM block WHERE id IN `+list+` ORDER BY id`+tx.ForEdit(), args...)
 		if err != nil {
 			return err
 		}

@@ -31,6 +31,7 @@ var CannotSay = []string{
 	"spaces and tabs that are alone on a line of code within a list: the line comes back empty",
 	"a table of more than 500 columns, or whose rows hold more cells than a document may have nodes: it comes back as text",
 	"a run of marks that goes on over more than 1,000 characters of markup within one paragraph of more than 8 KiB: it may come back in parts",
+	"lists, quotes and callouts that begin below level 28: they come back as text",
 }
 
 var reading = newParser()
