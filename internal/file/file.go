@@ -83,7 +83,10 @@ type row struct {
 
 const columns = `f.id, k.heap, f.name, f.actor, f.created_at, k.updated_at, k.trashed_at, b.sha256, b.object, b.media_type, b.size, b.width, b.height, b.thumbnails`
 
-const from = ` FROM block k JOIN file f ON f.id = k.id JOIN blob b ON b.sha256 = f.sha256 `
+const (
+	bytesOfBlock = `JOIN file f ON f.id = k.id JOIN blob b ON b.sha256 = f.sha256 `
+	from         = ` FROM block k ` + bytesOfBlock
+)
 
 func (r *row) dest() []any {
 	return []any{&r.ID, &r.Heap, &r.Name, &r.Actor, &r.CreatedAt, &r.UpdatedAt, &r.TrashedAt, &r.SHA256, &r.Object, &r.MediaType, &r.Size, &r.Width, &r.Height, &r.Thumbnails}

@@ -76,28 +76,42 @@ func (s *Service) ofHeaps(ctx context.Context, in listIn) ([]*row, error) {
 	if err != nil || len(heaps) == 0 {
 		return nil, err
 	}
-	args := db.Args{}
-	cond, err := after(in.Cursor, &args)
+	q, args, err := inHeaps(who.IDs(heaps), in)
 	if err != nil {
 		return nil, err
 	}
-	cond += map[bool]string{true: " AND k.trashed_at IS NOT NULL", false: " AND k.trashed_at IS NULL"}[in.Trashed]
+	return scan(s.db.Query(ctx, q, args...))
+}
+
+// inHeaps words the page of the files of heaps, one more than fit on it. Where only the trash is looked at, its index is chosen and
+// not that of types, by which SQLite would pass all that is not in it.
+func inHeaps(heaps []string, in listIn) (string, db.Args, error) {
+	args := db.Args{}
+	cond, err := after(in.Cursor, &args)
+	if err != nil {
+		return "", nil, err
+	}
+	typed := "k.type"
+	if in.Trashed {
+		cond, typed = " AND k.trashed_at IS NOT NULL"+cond, "k.type || ''"
+	} else {
+		cond = " AND k.trashed_at IS NULL" + cond
+	}
 	end := ` DESC LIMIT ` + strconv.Itoa(op.NewPage(in.Limit).Limit+1)
 	type part struct{ heap, typ string }
 	var parts []part
 	for _, h := range heaps {
-		parts = append(parts, part{h.ID, typeFile}, part{h.ID, typeImage})
+		parts = append(parts, part{h, typeFile}, part{h, typeImage})
 	}
-	q := db.Latest(parts, func(p part) string {
-		return `SELECT ` + columns + from + `WHERE k.heap = ` + args.Add(p.heap) + ` AND k.type = '` + p.typ + `'` + cond + ` ORDER BY k.updated_at DESC, k.id` + end
-	}, `updated_at DESC, id`+end)
-	return scan(s.db.Query(ctx, q, args...))
+	return db.Latest(parts, func(p part) string {
+		return `SELECT ` + columns + from + `WHERE k.heap = ` + args.Add(p.heap) + ` AND ` + typed + ` = '` + p.typ + `'` + cond + ` ORDER BY k.updated_at DESC, k.id` + end
+	}, `updated_at DESC, id`+end), args, nil
 }
 
 // ofBlock gives the file that a block is, and those that its document shows, also from the trash.
 func (s *Service) ofBlock(ctx context.Context, in listIn) ([]*row, error) {
-	c, id, heap := who.From(ctx), strings.ToLower(in.BlockID), ""
-	err := s.db.One(ctx, `SELECT heap FROM block WHERE id = $1`, []any{id}, &heap)
+	c, heap := who.From(ctx), ""
+	err := s.db.One(ctx, `SELECT heap FROM block WHERE id = $1`, []any{strings.ToLower(in.BlockID)}, &heap)
 	if _, granted := c.ByID(heap); db.IsNone(err) || err == nil && !granted {
 		e := fault.New(fault.NotFound, "there is no block with the id %s", in.BlockID)
 		e.Field = "block_id"
@@ -106,13 +120,23 @@ func (s *Service) ofBlock(ctx context.Context, in listIn) ([]*row, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := db.Args{id}
-	cond, err := after(in.Cursor, &args)
+	q, args, err := shownBy(who.IDs(c.Heaps), in)
 	if err != nil {
 		return nil, err
 	}
-	return scan(s.db.Query(ctx, `SELECT `+columns+from+`WHERE (k.id = $1 OR k.id IN (SELECT to_block FROM relation WHERE from_block = $1 AND kind = 'file')) AND k.heap IN `+
-		args.List(who.IDs(c.Heaps))+cond+` ORDER BY k.updated_at DESC, k.id DESC LIMIT `+strconv.Itoa(op.NewPage(in.Limit).Limit+1), args...))
+	return scan(s.db.Query(ctx, q, args...))
+}
+
+// shownBy words the page of the files of a block, one more than fit on it. The CROSS JOIN makes SQLite begin with those few: in the
+// order of the page it would pass all blocks of the heaps.
+func shownBy(heaps []string, in listIn) (string, db.Args, error) {
+	args := db.Args{strings.ToLower(in.BlockID)}
+	cond, err := after(in.Cursor, &args)
+	if err != nil {
+		return "", nil, err
+	}
+	return `SELECT ` + columns + ` FROM (SELECT CAST($1 AS TEXT) AS id UNION SELECT to_block FROM relation WHERE from_block = $1 AND kind = 'file') o CROSS JOIN block k ` + bytesOfBlock +
+		`WHERE k.id = o.id AND k.heap IN ` + args.List(heaps) + cond + ` ORDER BY k.updated_at DESC, k.id DESC LIMIT ` + strconv.Itoa(op.NewPage(in.Limit).Limit+1), args, nil
 }
 
 func scan(rows *sql.Rows, err error) (list []*row, _ error) {

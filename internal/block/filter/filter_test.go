@@ -353,7 +353,7 @@ func TestNoFindLooksThroughATable(t *testing.T) {
 			places := [][]string{nil, {"5", "b000005"}}
 			for _, after := range places {
 				for _, s := range filter.Statements(t, d, c.q, after) {
-					for _, line := range plan(t, d, s) {
+					for _, line := range dbtest.Plan(t, d, s.Text, s.Args...) {
 						if strings.Contains(line, "Seq Scan") || strings.HasPrefix(line, "SCAN b") || strings.HasPrefix(line, "SCAN p") || strings.HasPrefix(line, "SCAN r") || strings.HasPrefix(line, "SCAN s") {
 							t.Errorf("%s: %s\n%s", c.name, line, s.Text)
 						}
@@ -362,31 +362,6 @@ func TestNoFindLooksThroughATable(t *testing.T) {
 			}
 		}
 	})
-}
-
-func plan(t *testing.T, d *db.DB, s filter.Statement) (lines []string) {
-	t.Helper()
-	begin := "EXPLAIN QUERY PLAN "
-	if d.Postgres() {
-		begin = "EXPLAIN "
-	}
-	rows, err := d.Query(context.Background(), begin+s.Text, s.Args...)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, s.Text)
-	}
-	defer rows.Close()
-	columns, _ := rows.Columns()
-	for rows.Next() {
-		values := make([]any, len(columns))
-		for i := range values {
-			values[i] = new(any)
-		}
-		if err := rows.Scan(values...); err != nil {
-			t.Fatal(err)
-		}
-		lines = append(lines, strings.TrimSpace(fmt.Sprint(*values[len(values)-1].(*any))))
-	}
-	return lines
 }
 
 // A board that is sorted by a property counts its groups by what they hold, not by the order.

@@ -5,6 +5,7 @@ package dbtest
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"os"
@@ -49,6 +50,35 @@ func Each(t *testing.T, f func(t *testing.T, d *db.DB)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) { f(t, open(t, db.Config{Dir: t.TempDir()})) })
 	t.Run("postgres", func(t *testing.T) { f(t, open(t, db.Config{URL: Postgres(t)})) })
+}
+
+// Plan gives the lines of what the database says it would do for a statement.
+func Plan(t testing.TB, d *db.DB, q string, args ...any) (lines []string) {
+	t.Helper()
+	begin := "EXPLAIN QUERY PLAN "
+	if d.Postgres() {
+		begin = "EXPLAIN "
+	}
+	rows, err := d.Query(context.Background(), begin+q, args...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, q)
+	}
+	defer rows.Close()
+	columns, _ := rows.Columns()
+	for rows.Next() {
+		values := make([]any, len(columns))
+		for i := range values {
+			values[i] = new(any)
+		}
+		if err := rows.Scan(values...); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, strings.TrimSpace(fmt.Sprint(*values[len(values)-1].(*any))))
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return lines
 }
 
 func open(t *testing.T, c db.Config) *db.DB {
