@@ -20,6 +20,8 @@ var filesScreen = screen{
 		asked := url.Values{}
 		if q.r.Method == http.MethodGet {
 			asked = q.r.URL.Query()
+		} else if q.r.PostForm.Get("act") == "restore" { // refused: it is still in the trash
+			asked.Set("trash", "1")
 		}
 		var heaps []files.Heap
 		for _, h := range account.Heaps {

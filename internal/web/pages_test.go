@@ -214,7 +214,7 @@ func TestFormsRunOperations(t *testing.T) {
 		{"/blocks/b1", "act=pin", "pin_block block_id", "/blocks/b1?done=doc-pinned"},
 		{"/blocks/b1", "act=unpin", "pin_block block_id pinned", "/blocks/b1?done=doc-unpinned"},
 		{"/blocks/b1", "act=untag&to=b2", "remove_relation from kind to", "/blocks/b1?done=doc-untagged"},
-		{"/blocks/b1", "act=set&key=k&value=7&type=", "set_property block_id key value", "/blocks/b1?done=doc-set"},
+		{"/blocks/b1", "act=set&key=k&value=7&type=", "get_block block_id,set_property block_id key value", "/blocks/b1?done=doc-set"},
 		{"/blocks/b1", "act=set&key=k&value=yes&type=bool", "set_property block_id key type value", "/blocks/b1?done=doc-set"},
 		{"/blocks/b1", "act=remove&key=k", "remove_property block_id key", "/blocks/b1?done=doc-removed"},
 		{"/blocks/b1", "act=trash", "delete_block block_id", "/docs?done=doc-trashed"},

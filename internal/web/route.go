@@ -82,24 +82,24 @@ func (s *Server) show(mux *http.ServeMux, path string, sc screen) {
 	if sc.acts == nil {
 		return
 	}
-	s.postUpTo(mux, path, cmp.Or(sc.most, formBytes), func(w http.ResponseWriter, r *http.Request) {
-		c, ok := s.session(w, r)
-		if !ok {
+	s.Posts = append(s.Posts, path)
+	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+		if err := s.own(r); err != nil {
+			s.problem(w, r, nil, err)
 			return
 		}
-		s.act(w, s.request(r, c), sc)
+		c, ok := s.session(w, r) // before the body: not everybody may have a large one read
+		if ok && s.form(w, r, cmp.Or(sc.most, formBytes)) {
+			s.act(w, s.request(r, c), sc)
+		}
 	})
 }
 
 // post serves a form, behind the checks that every form passes.
 func (s *Server) post(mux *http.ServeMux, path string, h http.HandlerFunc) {
-	s.postUpTo(mux, path, formBytes, h)
-}
-
-func (s *Server) postUpTo(mux *http.ServeMux, path string, most int64, h http.HandlerFunc) {
 	s.Posts = append(s.Posts, path)
 	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
-		if s.form(w, r, most) {
+		if s.form(w, r, formBytes) {
 			h(w, r)
 		}
 	})

@@ -211,7 +211,10 @@ func (v *View) Summary(form string) map[string]any {
 	if f == nil {
 		return nil
 	}
-	m := map[string]any{"form": form, "text": sentence(f.Message), "field": f.Field}
+	m := map[string]any{"form": form, "lead": "Nothing was changed.", "text": sentence(f.Message), "field": f.Field}
+	if form == "upload" { // files before the one that is at fault are stored
+		m["lead"] = "Not all was stored."
+	}
 	if strings.Contains(f.Message, " has 0 elements") { // of tick boxes, in the words of the page
 		m["text"] = "Choose at least one of the " + f.Field + "."
 	}

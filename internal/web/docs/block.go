@@ -2,6 +2,7 @@ package docs
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"net/url"
@@ -67,12 +68,16 @@ type showOut struct {
 
 var propertyTypes = [][2]string{{"", "As it looks"}, {"text", "Text"}, {"number", "Number"}, {"date", "Date (2026-08-31)"}, {"bool", "Yes or no"}, {"select", "One of few words"}, {"url", "Web address"}}
 
-func number(text string) int {
+// mostVersions is the greatest number of a version that operations take.
+const mostVersions = 1_000_000_000
+
+// number reads a part or version, at most as great as operations take; 0 where there is none.
+func number(text string, most int) int {
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
+	if n < 1 || err != nil && !errors.Is(err, strconv.ErrRange) {
 		return 0
 	}
-	return min(n, 100_000)
+	return min(n, most)
 }
 
 func read(q *Request) (*BlockPage, error) {
@@ -81,7 +86,7 @@ func read(q *Request) (*BlockPage, error) {
 	if p.blockOut, err = call[blockOut](q, "get_block", map[string]any{"block_id": q.ID}); err != nil {
 		return nil, err
 	}
-	p.Shown, err = call[showOut](q, "show_document", without(map[string]any{"block_id": q.ID, "part": number(q.Query.Get("part")), "version": number(q.Query.Get("version")), "authors": p.Authors}))
+	p.Shown, err = call[showOut](q, "show_document", without(map[string]any{"block_id": q.ID, "part": number(q.Query.Get("part"), 100_000), "version": number(q.Query.Get("version"), mostVersions), "authors": p.Authors}))
 	if err != nil {
 		return nil, err
 	}
@@ -248,6 +253,9 @@ func addTag(q *Request) (to, done string, err error) {
 			id = t.ID
 		}
 	}
+	if got.Block.State != "live" {
+		return "", "", fault.New(fault.Conflict, "this is in the trash: restore it first")
+	}
 	if id == "" {
 		made, err := call[Ref](q, "create_block", map[string]any{"type": "tag", "title": title, "heap": got.Block.Heap})
 		if err != nil {
@@ -260,19 +268,32 @@ func addTag(q *Request) (to, done string, err error) {
 
 // setProperty sends a value as its type wants it.
 func setProperty(q *Request) (to, done string, err error) {
-	text, kind := q.Form.Get("value"), q.Form.Get("type")
+	text, key, kind := q.Form.Get("value"), q.Form.Get("key"), q.Form.Get("type")
+	args := map[string]any{"block_id": q.ID, "key": key}
+	if kind != "" {
+		args["type"] = kind
+	} else { // one that is there keeps its type
+		got, err := call[blockOut](q, "get_block", map[string]any{"block_id": q.ID})
+		if err != nil {
+			return "", "", err
+		}
+		for _, p := range got.Block.Properties {
+			if p.Key == strings.TrimSpace(key) {
+				kind = p.Type
+			}
+		}
+	}
 	var value any = text
 	switch n, nerr := strconv.ParseFloat(text, 64); {
-	case (kind == "number" || kind == "") && nerr == nil && strings.TrimLeft(text, "+-.0123456789eE") == "":
+	case kind == "number" && nerr == nil && strings.TrimLeft(text, "+-.0123456789eE") == "":
+		value = n
+	case kind == "" && nerr == nil && strconv.FormatFloat(n, 'f', -1, 64) == text: // 0043 and 1.10 would lose something as numbers
 		value = n
 	case kind == "bool" && (text == "yes" || text == "true"):
 		value = true
 	case kind == "bool" && (text == "no" || text == "false"):
 		value = false
 	}
-	args := map[string]any{"block_id": q.ID, "key": q.Form.Get("key"), "value": value}
-	if kind != "" {
-		args["type"] = kind
-	}
+	args["value"] = value
 	return "", "doc-set", q.Call("set_property", args, nil)
 }

@@ -215,7 +215,7 @@ func history(q *Request) (*HistoryPage, error) {
 }
 
 func restoreVersion(q *Request) (to, done string, err error) {
-	err = q.Call("restore_version", map[string]any{"block_id": q.ID, "version": number(q.Form.Get("version")), "base_hash": q.Form.Get("base_hash")}, nil)
+	err = q.Call("restore_version", map[string]any{"block_id": q.ID, "version": number(q.Form.Get("version"), mostVersions), "base_hash": q.Form.Get("base_hash")}, nil)
 	return "/blocks/" + url.PathEscape(q.ID), "doc-version", err
 }
 
@@ -250,7 +250,7 @@ type ChangesPage struct {
 }
 
 func changes(q *Request) (*ChangesPage, error) {
-	from, to := number(q.Query.Get("from")), number(q.Query.Get("to"))
+	from, to := number(q.Query.Get("from"), mostVersions), number(q.Query.Get("to"), mostVersions)
 	if to > 0 && from > to {
 		from, to = to, from
 	}
