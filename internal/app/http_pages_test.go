@@ -193,3 +193,69 @@ func TestFormsOfDocumentsAskForTheRightFirst(t *testing.T) {
 		}
 	})
 }
+
+// A title may have characters that nobody sees or types: a block is named and deleted for good all the same.
+func TestATitleThatNobodySeesIsNamedAndTyped(t *testing.T) {
+	apptest.Each(t, nil, func(t *testing.T, a *apptest.App) {
+		b := browse(t, a, a.Person(t))
+		for title, name := range map[string]string{"\u200b": "Note without a title", "\u202e \u2066": "Note without a title", "": "Note without a title", "  Two  words\u200b ": "Two words", "cafe\u0301": "caf\u00e9", "\u202eferns": "ferns", "👩\u200d🌾": "👩\u200d🌾", "<b>": "<b>"} {
+			at := b.write(t, "title", title)
+			if page := b.open(t, "/docs").Body; name == "Note without a title" && !strings.Contains(page, `<a href="`+at+`" dir="auto">`+name+`</a>`) {
+				t.Errorf("%q has no name in the list", title)
+			}
+			b.send(t, at, "act", "trash")
+			if _, _, wrong := b.send(t, at+"/purge", "act", "purge", "title", "another"); !strings.Contains(wrong, "isn&#39;t the title") {
+				t.Errorf("%q is deleted by another title: %s", title, wrong)
+			}
+			if _, to, wrong := b.send(t, at+"/purge", "act", "purge", "title", name); to != "/docs/trash?done=doc-purged" {
+				t.Errorf("%q isn't deleted by %q: %s", title, name, wrong)
+			}
+		}
+	})
+}
+
+// What a form brought is there still when it was refused: the text, and where a new block is to stand.
+func TestARefusedFormKeepsTheTextAndThePlace(t *testing.T) {
+	apptest.Each(t, nil, func(t *testing.T, a *apptest.App) {
+		b := browse(t, a, a.Person(t))
+		again := func(path string, fields ...string) string {
+			f := url.Values{}
+			for i := 0; i < len(fields); i += 2 {
+				f.Add(fields[i], fields[i+1])
+			}
+			return a.Do(t, "POST", path, f.Encode(), b.cookie, "Accept: text/html", "Origin: "+a.Server.URL, "Content-Type: application/x-www-form-urlencoded").Body
+		}
+		tag := strings.TrimPrefix(b.write(t, "title", "Garden", "type", "tag"), "/blocks/")
+		page := again("/docs/new", "act", "create", "title", strings.Repeat("x", 301), "content", "long <thought>", "tag", tag)
+		if !strings.Contains(page, `name="tag" value="`+tag+`"`) || !strings.Contains(page, "long &lt;thought&gt;") || !strings.Contains(page, "<bdi>Garden</bdi>") {
+			t.Error("the form for a new block lost the tag or the text")
+		}
+		at := b.write(t, "title", "Ferns")
+		hash := b.hash(t, at)
+		b.send(t, at, "act", "trash")
+		for _, base := range []string{hash, "x"} {
+			if page := again(at+"/edit", "act", "save", "base_hash", base, "title", "Ferns", "content", "long <thought>"); !strings.Contains(page, "\nlong &lt;thought&gt;</textarea>") {
+				t.Errorf("a text for a block in the trash is lost: %s", mistakes.FindString(page))
+			}
+		}
+	})
+}
+
+// A form of files that fails midway doesn't claim that nothing was done, and a refused restore stays in the trash.
+func TestThePageOfFilesSaysWhatWasDone(t *testing.T) {
+	apptest.Each(t, nil, func(t *testing.T, a *apptest.App) {
+		b := browse(t, a, a.Person(t))
+		parts := make([][3]string, 51)
+		for i := range parts {
+			parts[i] = [3]string{"file", fmt.Sprintf("f%d.txt", i), fmt.Sprint("text ", i)}
+		}
+		form, kind := aForm(t, parts)
+		r := a.Do(t, "POST", "/files/upload", form, b.cookie, "Accept: text/html", "Origin: "+a.Server.URL, kind)
+		if wrong := mistakes.FindString(r.Body); r.Status != 400 || !strings.Contains(wrong, "the first 50 are stored") || strings.Contains(wrong, "Nothing was changed") {
+			t.Errorf("%d %s", r.Status, wrong)
+		}
+		if r := a.Do(t, "POST", "/files", "act=restore&file="+absent, b.cookie, "Accept: text/html", "Origin: "+a.Server.URL, "Content-Type: application/x-www-form-urlencoded"); r.Status != 404 || !strings.Contains(r.Body, "<title>Files in the trash") {
+			t.Errorf("restoring what isn't there: %d, and not in the trash", r.Status)
+		}
+	})
+}

@@ -7,6 +7,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 
 	"cairn/internal/fault"
 )
@@ -95,13 +98,32 @@ type Ref struct {
 func (r Ref) Name() string { return nameOf(r.Title, r.Type) }
 
 func nameOf(title, kind string) string {
-	if strings.TrimSpace(title) != "" {
+	if strings.ContainsFunc(title, func(r rune) bool { return !unicode.IsSpace(r) && !unseen(r) }) {
 		return title
 	}
 	if kind == "" {
 		kind = "block"
 	}
 	return strings.ToUpper(kind[:1]) + kind[1:] + " without a title"
+}
+
+// unseen tells whether a character shows nothing by itself, such as U+200B or U+202E.
+func unseen(r rune) bool {
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
+
+// typed gives what can be typed of a title as it is read: composed, with single spaces, and without what isn't seen.
+func typed(title string) string {
+	words := strings.Fields(norm.NFC.String(title))
+	for i, w := range words {
+		words[i] = strings.Map(func(r rune) rune {
+			if unseen(r) {
+				return -1
+			}
+			return r
+		}, w)
+	}
+	return strings.TrimSpace(strings.Join(words, " "))
 }
 
 // Row is a block in a list.
@@ -254,7 +276,7 @@ func purge(q *Request) (to, done string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	if typed := strings.Join(strings.Fields(q.Form.Get("title")), " "); typed != strings.Join(strings.Fields(p.Name), " ") {
+	if typed(q.Form.Get("title")) != typed(p.Name) {
 		return "", "", fault.Bad("title", "isn't the title of the block: type it as it stands above")
 	}
 	return "/docs/trash", "doc-purged", q.Call("purge_block", map[string]any{"block_id": q.ID}, nil)
@@ -272,6 +294,9 @@ var newTypes = [][3]string{{"note", "Note", "A text, of any length."}, {"tag", "
 
 func newForm(q *Request) (*NewPage, error) {
 	p := &NewPage{Type: q.Query.Get("type"), Types: newTypes, Tag: q.Query.Get("tag")}
+	if q.Form != nil { // a form that was refused keeps where the block is to stand
+		p.Tag = q.Form.Get("tag")
+	}
 	heaps, err := q.heaps()
 	if p.Type == "" {
 		p.Type = "note"

@@ -17,6 +17,7 @@ type EditPage struct {
 	Hash       string // of the version that the text is to be saved on
 	Unsaid     int
 	Writable   bool
+	Sent       *string   // the text of a form that was refused
 	Conflict   *Conflict // nil: the text is saved on the version it was written from
 }
 
@@ -87,6 +88,8 @@ func edit(q *Request) (*EditPage, error) {
 	}
 	// A text that was not saved is shown again: beside what others changed, where that is why.
 	p.Title, p.Markdown = q.Form.Get("title"), unix(q.Form.Get("content"))
+	sent := p.Markdown
+	p.Sent = &sent
 	base := q.Form.Get("base_hash")
 	if base == now.Hash {
 		return p, nil
