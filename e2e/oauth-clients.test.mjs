@@ -169,12 +169,12 @@ test('mcp-remote', async (t) => {
   await t.test('lets itself in, stays, refreshes', async (t) => {
     const person = await browserFor(t)
     await session(person, taskStory)
-    check(await person.opened(), 1)
+    check(await person.opened(1), 1)
     await session(person, taskStory)
     const before = await spoil(person.home)
     await session(person, taskStory)
     assert.notDeepEqual(await spoil(person.home), before, 'no new token was kept')
-    check(await person.opened(), 1)
+    check(await person.opened(1), 1)
   })
 
   await t.test('more rights later', async (t) => {
@@ -185,7 +185,7 @@ test('mcp-remote', async (t) => {
       const made = await client.callTool({ name: 'create_personal_task', arguments: { name: 'Ask for more' } })
       assert.equal(made.structuredContent?.result, 'created', JSON.stringify(made))
     })
-    check(await person.opened(), 2)
+    check(await person.opened(2), 2)
     assert.equal((await person.opened())[1].again, true)
   })
 })
@@ -212,7 +212,7 @@ for (const era of ['legacy', 'modern']) {
     const before = await spoil(person.home)
     checkTools((await inspect('--method', 'tools/list')).tools)
     assert.notDeepEqual(await spoil(person.home), before, 'no new token was kept')
-    check(await person.opened(), 1)
+    check(await person.opened(1), 1)
   })
 }
 

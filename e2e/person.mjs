@@ -143,7 +143,7 @@ export async function startWithPerson(t, { env = {}, flags = [] } = {}) {
 
 /**
  * A home for a client, with a browser that the person sits at: programs by the names that clients look for, in front of
- * PATH. Returns {home, env, opened}; opened() lists what was opened and how it ended.
+ * PATH. Returns {home, env, opened}; opened(times) lists what was opened and how it ended, and waits until it's so often.
  */
 export async function browserFor(t, answers = {}, extra = {}) {
   const home = await tempDir(t)
@@ -159,7 +159,16 @@ export async function browserFor(t, answers = {}, extra = {}) {
   for (const name of ['xdg-open', 'x-www-browser', 'www-browser', 'sensible-browser', 'open']) await symlink(script, path.join(dir, name))
   const env = cleanEnv(home, { ...extra, BROWSER: script })
   env.PATH = `${dir}:${path.dirname(process.execPath)}:${env.PATH}`
-  const opened = async () => (await readFile(log, 'utf8')).split('\n').filter(Boolean).map((line) => JSON.parse(line))
+  const read = async () => (await readFile(log, 'utf8')).split('\n').filter(Boolean).map((line) => JSON.parse(line))
+  // The browser notes how it ended when it has read the last page; the client has its code before.
+  const opened = async (times = 0) => {
+    const until = Date.now() + 10_000
+    for (;;) {
+      const list = await read()
+      if (list.length >= times || Date.now() > until) return list
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
   return { home, env, opened, answer: (a) => writeFile(settings, JSON.stringify({ log, answers: a })) }
 }
 

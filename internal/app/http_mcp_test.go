@@ -53,7 +53,10 @@ func TestInitialize(t *testing.T) {
 func TestOpenDoors(t *testing.T) {
 	discover := modern.request("", "1", "server/discover", "", "")
 	discover.name, discover.status = "server/discover", 200
-	discover.want = []string{`"supportedVersions":["2026-07-28"`, `"tools":{}`, `"resources":{"listChanged":true,"subscribe":true}`, `"prompts":{}`, `"completions":{}`, `"io.modelcontextprotocol/skills":{}`, `"cacheScope":"private"`, `"resultType":"complete"`, `"name":"Cairn"`}
+	discover.want = []string{`"supportedVersions":["2026-07-28"`, `"tools":{}`, `"resources":{}`, `"prompts":{}`, `"completions":{}`, `"io.modelcontextprotocol/skills":{}`, `"cacheScope":"private"`, `"resultType":"complete"`, `"name":"Cairn"`}
+	// Only who may listen is told that one can: the Inspector listens at once, and asked for no right where that was refused.
+	known := modern.request("rw", "1", "server/discover", "", "")
+	known.name, known.status, known.want = "server/discover with a token", 200, []string{`"resources":{"listChanged":true,"subscribe":true}`}
 	health := []string{`"status":"ok"`, `"version":"`, `"components":{"database":{"state":"`, `"model":{"state":"closed","failures":0}`, `"metrics":{`, `"requests":`, `"errors":`, `"tools":`}
 	ping := modern.request("rw", "1", "ping", "", "")
 	ping.name, ping.status, ping.want = "ping in modern MCP", 404, []string{`"code":-32601`}
@@ -63,7 +66,7 @@ func TestOpenDoors(t *testing.T) {
 	past := future
 	past.name, past.headers, past.want = "unknown version", []string{"MCP-Protocol-Version: 2020-01-01"}, []string{`"code":-32022`, `"requested":"2020-01-01"`}
 	scenarios(t, nil, []scenario{
-		discover, ping, future, past,
+		discover, known, ping, future, past,
 		{name: "version from the future on the alias", do: "POST /functions/v1/mcp-server", as: "rw", headers: future.headers, body: list, status: 200, want: []string{`"tools":[`}},
 		{name: "server/discover in an old version", headers: legacy.headers, body: `{"jsonrpc":"2.0","id":1,"method":"server/discover"}`, status: 404, want: []string{`"code":-32601`, `"name":"UNKNOWN_METHOD"`}},
 		{name: "ping", as: "rw", body: `{"jsonrpc":"2.0","id":"p","method":"ping"}`, status: 200, want: []string{`{"jsonrpc":"2.0","id":"p","result":{}}`}},

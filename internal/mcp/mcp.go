@@ -241,7 +241,9 @@ func (t *Tools) guard(next sdk.MethodHandler) sdk.MethodHandler {
 			}
 		case "server/discover":
 			res, err := next(ctx, method, req)
-			if r, ok := res.(*sdk.DiscoverResult); ok && t.documents.changes != nil { // older versions have no stream that could tell of changes
+			// Older versions have no stream that could tell of changes. Without a credential there is none either: the MCP Inspector
+			// (2.12.0) begins to listen at once where it may, and where that is refused it never asks to be let in.
+			if r, ok := res.(*sdk.DiscoverResult); ok && t.documents.changes != nil && who.From(ctx) != nil {
 				r.Capabilities.Resources = &sdk.ResourceCapabilities{Subscribe: true, ListChanged: true}
 			}
 			return res, err
