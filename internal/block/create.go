@@ -3,6 +3,7 @@ package block
 import (
 	"context"
 
+	"cairn/internal/block/past"
 	"cairn/internal/change"
 	"cairn/internal/db"
 	"cairn/internal/doc"
@@ -23,7 +24,7 @@ func (s *Service) store(ctx context.Context, r *row, d *doc.Doc, h who.Heap, tag
 				return err
 			}
 		}
-		up, err := parents(inside(tx), h, tags)
+		up, err := parents(past.Inside(tx), h, tags)
 		if err != nil {
 			return err
 		}
@@ -136,7 +137,7 @@ func (s *Service) put(ctx context.Context, id, effect, summary string, do func(t
 		if _, moved := after[change.State]; !moved {
 			return before, after, nil
 		}
-		d, err := s.current(inside(tx), r)
+		d, err := s.current(past.Inside(tx), r)
 		if err == nil && d == nil {
 			err = errBusy
 		}

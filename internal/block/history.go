@@ -7,7 +7,6 @@ import (
 
 	"cairn/internal/block/past"
 	"cairn/internal/change"
-	"cairn/internal/db"
 	"cairn/internal/doc"
 	"cairn/internal/doc/version"
 	"cairn/internal/fault"
@@ -44,8 +43,6 @@ func (r *row) newest() past.Version {
 func (s *Service) reader(ctx context.Context) past.Reader {
 	return past.Reader{One: s.one(ctx), Rows: s.rows(ctx)}
 }
-
-func inside(tx *db.Tx) past.Reader { return past.Inside(tx) }
 
 // current gives the newest document of a block. Another write may have replaced it since r was read: then nil.
 func (s *Service) current(in past.Reader, r *row) (*doc.Doc, error) {

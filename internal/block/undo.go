@@ -56,7 +56,7 @@ func (s *Service) setFields(ctx context.Context, tx *db.Tx, id string, set map[s
 	if err := tx.One(`SELECT `+columns+` FROM block b WHERE b.id = $1`+tx.ForEdit(), []any{id}, old.dest()...); err != nil {
 		return err
 	}
-	in := inside(tx)
+	in := past.Inside(tx)
 	before, err := s.current(in, old)
 	if err == nil && before == nil {
 		err = errBusy
@@ -153,7 +153,7 @@ func (s *Service) merge(tx *db.Tx, id, name string, before, after, now json.RawM
 		if err := json.Unmarshal(v, &hash); err != nil {
 			return nil, err
 		}
-		d, err := s.withContent(inside(tx), r, hash)
+		d, err := s.withContent(past.Inside(tx), r, hash)
 		if err == nil { // titles are a field of their own
 			d, err = d.WithTitle("")
 		}
